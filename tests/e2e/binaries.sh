@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds what the oracles and the e2e tests need (kube-apiserver, kube-controller-manager, kubectl, etcd and
+# our own `oracle`) from the Go module proxy, once, into a cache outside the repository.
+# Progress goes to stderr; the last line on stdout is the directory that holds the programs.
+#   binaries.sh [--only oracle]     with --only, no more than the oracle
+set -euo pipefail
+
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+cache="${RAYHOOK_CACHE:-$HOME/.cache/rayhook}"
+
+say() { printf '[binaries %4ds] %s\n' "$SECONDS" "$*" >&2; }
+
+# shellcheck source=tests/e2e/go-toolchain.sh
+source "$here/go-toolchain.sh"
+
+only=""
+case "$*" in
+"") ;;
+"--only oracle") only=oracle ;;
+*)
+    echo "usage: binaries.sh [--only oracle]" >&2
+    exit 2
+    ;;
+esac
+
+version="$(sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\)$|\1|p' "$here/go/kubernetes/go.mod")"
+IFS=. read -r major minor _ <<<"${version#v}"
+stamp=k8s.io/component-base/version
+flags=(-mod=readonly -trimpath -buildvcs=false
+    -ldflags "-s -w -X $stamp.gitVersion=$version -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor -X $stamp.gitTreeState=clean")
+export CGO_ENABLED=0
+unset GOFLAGS
+
+# One directory per set of modules and flags; the oracle also hangs on its own source, whose name it carries.
+sum() { sha256sum | cut -c1-16; }
+dir="$cache/bin-$({ cat "$here"/go/*/go.mod "$here"/go/*/go.sum && echo "${flags[*]}"; } | sum)"
+oracle="oracle-$(cat "$here"/go/kubernetes/oracle/*.go | sum)"
+mkdir -p "$dir"
+
+# Two test runs at once must not build the same thing twice.
+exec 9>"$dir/.lock"
+flock 9
+
+build() { # build MODULE PACKAGE NAME
+    [[ -x "$dir/$3" ]] && return
+    need_go "$cache"
+    say "building $3 ($2)"
+    (cd "$here/go/$1" && nice go build "${flags[@]}" -o "$dir/$3.new" "$2" >&2)
+    mv "$dir/$3.new" "$dir/$3"
+    say "built $3, $(du -m "$dir/$3" | cut -f1) MB"
+}
+
+build kubernetes ./oracle "$oracle"
+ln -sfn "$oracle" "$dir/oracle"
+if [[ -z "$only" ]]; then
+    build etcd go.etcd.io/etcd/server/v3 etcd
+    build kubernetes k8s.io/kubernetes/cmd/kube-apiserver kube-apiserver
+    build kubernetes k8s.io/kubernetes/cmd/kube-controller-manager kube-controller-manager
+    build kubernetes k8s.io/kubernetes/cmd/kubectl kubectl
+fi
+say "all there: $dir"
+echo "$dir"
