@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <vector>
 
 #include "version.hpp"
 
@@ -40,10 +42,18 @@ struct Pointer {
 
 bool is_string(std::string_view json) { return json.size() >= 2 && json.front() == '"'; }
 
-/// What grows while the operations are applied one after the other.
+/// A container while the operations are applied one after the other.
+struct ContainerShape {
+  bool has_env;
+  std::size_t entries;  // of env
+  std::uint32_t text;   // replacements come in the order of the texts: the next may be this one
+};
+
+/// What grows while the operations are applied.
 struct Shape {
   bool has_metadata, has_annotations;
-  std::vector<std::pair<bool, std::size_t>> env;  // per container: is there, entries
+  std::vector<ContainerShape> containers;
+  std::size_t first_init, first_main;  // where each list begins among the pod's containers
 
   bool annotation(const PatchOp& op, Pointer at) {
     if (op.kind != PatchOp::Kind::add) return false;
@@ -71,10 +81,12 @@ bool service_op_fits(const Service& service, const PatchOp& op, Pointer at) {
   return member == "/publishNotReadyAddresses" && op.value == "true";
 }
 
-/// Finds the text that a pointer tail (`args/0`, `lifecycle/preStop/exec/command/2`) names.
-bool has_text(const Pod& pod, const Container& container, std::string_view tail) {
-  for (std::uint32_t i = container.texts_begin; i < container.texts_end; ++i) {
-    const Text& text = pod.texts[i];
+/// Finds the text that a pointer tail (`args/0`, `lifecycle/preStop/exec/command/2`) names, from
+/// `next` on, and moves that behind it: linear over all replacements of a container.
+bool has_text(const Pod& pod, const Container& container, std::uint32_t& next,
+              std::string_view tail) {
+  while (next < container.texts_end) {
+    const Text& text = pod.texts[next++];
     Pointer at{tail};
     std::size_t index = 0;
     switch (text.field) {
@@ -104,16 +116,15 @@ bool has_text(const Pod& pod, const Container& container, std::string_view tail)
 bool container_op_fits(const Pod& pod, const PatchOp& op, Pointer at, bool init, Shape& shape) {
   std::size_t index = 0;
   if (!at.take_index(index)) return false;
-  const auto found = std::ranges::find_if(pod.containers, [&](const Container& container) {
-    return container.init == init && container.index == index;
-  });
-  if (found == pod.containers.end()) return false;
-  const Container& container = *found;
-  auto& [has_env, entries] = shape.env[static_cast<std::size_t>(found - pod.containers.begin())];
+  const std::size_t at_list = (init ? shape.first_init : shape.first_main) + index;
+  if (at_list >= pod.containers.size()) return false;
+  const Container& container = pod.containers[at_list];
+  if (container.init != init || container.index != index) return false;
+  auto& [has_env, entries, next_text] = shape.containers[at_list];
   if (op.kind == PatchOp::Kind::replace)
     // Replacements come first: the indices are those of the object as it came.
     return is_string(op.value) && entries == container.env_end - container.env_begin &&
-           has_text(pod, container, at.rest);
+           has_text(pod, container, next_text, at.rest);
   if (!at.take("env")) return false;
   if (at.done()) {
     const bool whole = !has_env && op.value.starts_with('[');
@@ -229,10 +240,21 @@ bool patch_fits(const Review& review, const Decision& decision) {
   const bool pod = review.kind == ObjectKind::pod;
   Shape shape{pod ? review.pod.has_metadata : review.service.has_metadata,
               pod ? review.pod.has_annotations : review.service.has_annotations,
-              {}};
-  if (pod)
-    for (const Container& container : review.pod.containers)
-      shape.env.emplace_back(container.has_env, container.env_end - container.env_begin);
+              {},
+              0,
+              0};
+  if (pod) {
+    const auto& all = review.pod.containers;
+    for (const Container& container : all)
+      shape.containers.push_back({container.has_env, container.env_end - container.env_begin,
+                                  container.texts_begin});
+    const auto first = [&](bool init) {
+      return static_cast<std::size_t>(
+          std::ranges::find(all, init, &Container::init) - all.begin());
+    };
+    shape.first_init = first(true);
+    shape.first_main = first(false);
+  }
   return std::ranges::all_of(decision.patch, [&](const PatchOp& op) {
     Pointer at{op.path};
     if (at.take("metadata")) return shape.annotation(op, at);

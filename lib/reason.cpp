@@ -107,6 +107,10 @@ constexpr std::array<ReasonText, kReasonCount> kReasons = {{
     {Reason::not_our_kind, "not-our-kind", "Only Pods and Services are looked at.", false},
     {Reason::malformed, "malformed",
      "The object cannot be read; it is passed on unchanged for the API server to judge.", true},
+    {Reason::too_large, "too-large",
+     "The change would be larger than any object that the API server stores; the object was left "
+     "unchanged.",
+     true},
     {Reason::patch_refused, "patch-refused",
      "The patch did not pass Rayhook's own check, so the object was left unchanged; please report "
      "this.",

@@ -46,6 +46,7 @@ enum class Reason {
   not_create,
   not_our_kind,
   malformed,
+  too_large,
   patch_refused,
 };
 

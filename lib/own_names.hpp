@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pod.hpp"
+
+namespace rayhook {
+
+/// The names that a container's own `env` defines, for look-ups in logarithmic time. Views into
+/// the pod; kept and refilled to save allocations.
+class OwnNames {
+ public:
+  void fill(const Pod& pod, const Container& container);
+
+  /// The container defines it somewhere: whatever Kubernetes would have set is overridden.
+  [[nodiscard]] bool has(std::string_view name) const { return first(name) != kNone; }
+  /// It is defined before entry `index`: kubelet expands `$(X)` in env values with the entries
+  /// declared earlier only (kubernetes pkg/kubelet/kubelet_pods.go).
+  [[nodiscard]] bool has_before(std::string_view name, std::uint32_t index) const {
+    return first(name) < index;
+  }
+  /// The entry that counts (the last one), or nullptr.
+  [[nodiscard]] const EnvEntry* entry(const Pod& pod, const Container& container,
+                                      std::string_view name) const;
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  [[nodiscard]] std::uint32_t first(std::string_view name) const;
+
+  std::vector<std::pair<std::string_view, std::uint32_t>> sorted_;  // by name, then index
+};
+
+}  // namespace rayhook
