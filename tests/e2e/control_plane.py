@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""etcd, kube-apiserver and kube-controller-manager on loopback, in a directory of their own."""
+
+import json
+import os
+import subprocess
+
+import pki
+from processes import Process, free_ports
+
+
+class KubectlError(Exception):
+    pass
+
+
+class ControlPlane:
+    def __init__(self, programs, directory):
+        self.programs, self.directory = programs, directory
+        self.processes = []
+        self.ca = pki.Authority(directory, "cluster")
+        self.etcd_port, self.peer_port, self.port, self.controllers_port = free_ports(4)
+        self.url = f"https://127.0.0.1:{self.port}"
+        self.admin = self.kubeconfig("admin", "/O=system:masters/CN=admin")
+
+    def kubeconfig(self, name, subject):
+        """A kubeconfig whose user is a client certificate of that subject."""
+        cert, key = self.ca.issue(name, subject)
+        path = os.path.join(self.directory, f"{name}.kubeconfig")
+        with open(path, "w") as out:
+            json.dump({
+                "apiVersion": "v1", "kind": "Config", "current-context": "e2e",
+                "clusters": [{"name": "e2e", "cluster": {
+                    "server": self.url, "certificate-authority-data": pki.inline(self.ca.cert)}}],
+                "users": [{"name": name, "user": {
+                    "client-certificate-data": pki.inline(cert), "client-key-data": pki.inline(key)}}],
+                "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": name}}],
+            }, out, indent=1)
+        os.chmod(path, 0o600)
+        return path
+
+    def spawn(self, name, *arguments):
+        process = Process(name, [os.path.join(self.programs, name), *arguments], self.directory)
+        self.processes.append(process)
+        return process
+
+    def start(self):
+        peer, etcd = f"http://127.0.0.1:{self.peer_port}", f"http://127.0.0.1:{self.etcd_port}"
+        self.spawn("etcd", "--data-dir", os.path.join(self.directory, "etcd"), "--unsafe-no-fsync", "--name=e2e",
+                   f"--listen-client-urls={etcd}", f"--advertise-client-urls={etcd}", f"--listen-peer-urls={peer}",
+                   f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=e2e={peer}", "--log-level=warn")
+        cert, key = self.ca.issue("apiserver", "/CN=kube-apiserver",
+                                  ["IP:127.0.0.1", "IP:10.96.0.1", "DNS:localhost", "DNS:kubernetes.default.svc"])
+        accounts = pki.key(os.path.join(self.directory, "service-accounts.key"))
+        pki.openssl("pkey", "-in", accounts, "-pubout", "-out", accounts + ".pub")
+        server = self.spawn(
+            "kube-apiserver", f"--etcd-servers={etcd}", "--bind-address=127.0.0.1", f"--secure-port={self.port}",
+            "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", f"--tls-cert-file={cert}",
+            f"--tls-private-key-file={key}", f"--client-ca-file={self.ca.cert}", "--authorization-mode=RBAC",
+            "--disable-admission-plugins=ServiceAccount", "--service-cluster-ip-range=10.96.0.0/16",
+            "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={accounts}.pub",
+            f"--service-account-signing-key-file={accounts}", "--allow-privileged=true")
+        server.wait_until("kube-apiserver ready", lambda: self.answers("/readyz"), 120)
+        controllers = self.spawn(
+            "kube-controller-manager", f"--kubeconfig={self.admin}", "--leader-elect=false", "--bind-address=127.0.0.1",
+            f"--secure-port={self.controllers_port}", f"--cert-dir={self.directory}",
+            "--controllers=deployment-controller,replicaset-controller,statefulset-controller,daemonset-controller,"
+            "job-controller,namespace-controller,garbage-collector-controller")
+        controllers.check()
+
+    def answers(self, path):
+        return self.run("get", "--raw", path).returncode == 0
+
+    def run(self, *arguments, stdin=None, kubeconfig=None):
+        """kubectl, as the administrator or as another."""
+        return subprocess.run([os.path.join(self.programs, "kubectl"), "--kubeconfig", kubeconfig or self.admin, *arguments],
+                              input=stdin, capture_output=True, text=True, timeout=60,
+                              env={"HOME": self.directory, "PATH": "/usr/bin:/bin"})
+
+    def kubectl(self, *arguments, stdin=None):
+        """Like run, but refusals are exceptions; gives (stdout, warnings on stderr)."""
+        done = self.run(*arguments, stdin=stdin)
+        if done.returncode != 0:
+            raise KubectlError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout, done.stderr
+
+    def get(self, *arguments):
+        return json.loads(self.kubectl("get", *arguments, "-o", "json")[0])
+
+    def stop(self):
+        for process in reversed(self.processes):
+            process.stop()
