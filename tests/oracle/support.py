@@ -218,6 +218,9 @@ def main(name, case, cases, at_least):
     parser.add_argument("--only", type=int, help="run this one case")
     parser.add_argument("--show", type=int, default=3, help="print so many failures in full")
     args = parser.parse_args()
+    for program in (args.rayhook, os.path.join(args.bin, "oracle")):
+        if not os.access(program, os.X_OK):
+            parser.error(f"no such program: {program}")
     start, counts, failures = time.monotonic(), collections.Counter(), []
 
     def one(number):

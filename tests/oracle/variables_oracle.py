@@ -36,7 +36,8 @@ def pod(rng, services, names):
         own = [{"name": "MY_CPU", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu"}}},
                {"name": "MODE", "value": "train"}]
         if rng.random() < 0.2:
-            own.append({"name": rng.choice([n for n in names if "_SERVICE_" in n]), "value": "mine"})
+            plain = [n for n in names if not any(generate.is_docker_link(n, s) for s in services)]
+            own.append({"name": rng.choice(plain), "value": "mine"})
         if rng.random() < 0.5:
             c["env"] = rng.sample(own, rng.randrange(0, len(own) + 1))
         return c
