@@ -67,7 +67,7 @@ Needs pod_needs(const Review& review) {
       for (Mention mention; finder.next(mention);) {
         if (!filled) own.fill(pod, container);
         filled = true;
-        if (!own.has(mention.name))
+        if (!own.hides(pod.texts[i], mention.name))
           need(out, mention, in_ray_address(pod, container, i, mention.begin));
       }
     }
@@ -101,7 +101,7 @@ bool reads(const Pod& pod, std::string_view service) {
         if (!names_service(mention.prefix, service)) continue;
         if (!filled) own.fill(pod, container);
         filled = true;
-        if (!own.has(mention.name)) return true;
+        if (!own.hides(pod.texts[i], mention.name)) return true;
       }
     }
   }

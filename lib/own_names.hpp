@@ -18,10 +18,11 @@ class OwnNames {
 
   /// The container defines it somewhere: whatever Kubernetes would have set is overridden.
   [[nodiscard]] bool has(std::string_view name) const { return first(name) != kNone; }
-  /// It is defined before entry `index`: kubelet expands `$(X)` in env values with the entries
-  /// declared earlier only (kubernetes pkg/kubelet/kubelet_pods.go).
-  [[nodiscard]] bool has_before(std::string_view name, std::uint32_t index) const {
-    return first(name) < index;
+  /// In this text the name is the container's own. In env values only the entries declared earlier
+  /// count: kubelet expands `$(X)` there with what it has so far (kubernetes
+  /// pkg/kubelet/kubelet_pods.go).
+  [[nodiscard]] bool hides(const Text& text, std::string_view name) const {
+    return text.field == Field::env_value ? first(name) < text.index : has(name);
   }
   /// The entry that counts (the last one), or nullptr.
   [[nodiscard]] const EnvEntry* entry(const Pod& pod, const Container& container,

@@ -81,13 +81,13 @@ class PodDecision {
         last = mention;
         if (!filled) own_.fill(pod_, container);
         filled = true;
-        note(mention, mentions_[c]);
+        note(pod_.texts[i], mention, mentions_[c]);
       }
     }
   }
 
-  void note(const Mention& mention, std::vector<std::uint32_t>& in_container) {
-    if (own_.has(mention.name)) {
+  void note(const Text& text, const Mention& mention, std::vector<std::uint32_t>& in_container) {
+    if (own_.hides(text, mention.name)) {
       tally_.own = true;
       return;
     }
@@ -199,7 +199,7 @@ class PodDecision {
   }
 
   std::string_view why_left(const Mention& mention, std::uint32_t text) {
-    if (own_.has(mention.name)) return "the container defines it itself";
+    if (own_.hides(pod_.texts[text], mention.name)) return "the container defines it itself";
     const VariableTable::Row* row = table_.find(mention.name);
     if (!row) {
       const ServiceFact* fact = fact_of(mention);

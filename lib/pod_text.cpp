@@ -135,10 +135,7 @@ void PodText::kubelet_edits(const Text& text, const OwnNames& own, const Variabl
   for (const KubeletReference& reference : references_) {
     const VariableTable::Row* row = table.find(reference.name);
     if (!row) continue;
-    const bool overridden = text.field == Field::env_value
-                                ? own.has_before(reference.name, text.index)
-                                : own.has(reference.name);
-    if (!overridden) edits_.push_back({reference.begin, reference.end, row});
+    if (!own.hides(text, reference.name)) edits_.push_back({reference.begin, reference.end, row});
   }
 }
 
