@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "lib/decision.hpp"
+#include "log.hpp"
+#include "metrics.hpp"
+
+namespace rayhook {
+
+/// Appends the log line of a decision: who asked for what, what was decided and why, what was
+/// replaced by what. No bodies, and of the user only the name. Every text is cut to a sane length;
+/// at Log::kLineBytes the list of changes ends with `changesOmitted`. Pure, but for the time.
+void append_decision_line(std::string& out, const Review& review, const Decision& decision,
+                          Mode mode, std::size_t patch_bytes,
+                          std::chrono::steady_clock::duration took, LogLevel level);
+
+/// Logs decisions: those of concern at info, all at debug. Keeps its memory between lines, so one
+/// per thread; not thread-safe (the log behind it is).
+class DecisionLog {
+ public:
+  /// `log` must outlive this.
+  explicit DecisionLog(Log& log) : log_(log) {}
+
+  void decided(const Review& review, const Decision& decision, Mode mode, std::size_t patch_bytes,
+               std::chrono::steady_clock::duration took);
+
+  [[nodiscard]] Log& log() { return log_; }
+
+ private:
+  Log& log_;
+  std::string line_;
+};
+
+}  // namespace rayhook

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lib/decision.hpp"
+#include "lib/policy.hpp"
+#include "read_buffer.hpp"
+#include "request_parser.hpp"
+#include "review_readers.hpp"
+#include "server/clock.hpp"
+#include "server/decision_log.hpp"
+#include "server/limits.hpp"
+#include "server/lookup/lookup.hpp"
+#include "server/metrics.hpp"
+
+namespace rayhook {
+
+/// What sessions work with; all of it outlives them. The look-up, the readers and the decision log
+/// belong to the session's thread.
+struct SessionContext {
+  const Policy& policy;
+  const Limits& limits;
+  const Clock& clock;
+  const std::atomic<bool>& draining;  ///< every answer then ends its connection
+  Metrics& metrics;
+  Lookup& lookup;
+  ReviewReaders& readers;
+  DecisionLog& log;
+};
+
+/// One HTTP connection without the network: bytes in, bytes out. Whoever owns it moves the bytes
+/// and does as each call's Step says. Requests are answered one at a time, in order; of what the
+/// client sends ahead a few KiB are held.
+///
+/// No exception leaves it: an unforeseen one is counted, logged, answered with 500 and ends the
+/// connection. Memory is bounded by the limits. Not thread-safe.
+class Session {
+ public:
+  enum class Step {
+    read,   ///< read some bytes into space(), then call received(), or ended()
+    write,  ///< write output(), then call written()
+    facts,  ///< look up needs() for review() by facts_deadline(), then call fulfilled()
+    close,  ///< end the connection; if unread_input(), read (and drop) what still comes first
+  };
+
+  explicit Session(SessionContext& context);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  [[nodiscard]] std::span<char> space() { return input_.space(); }
+  [[nodiscard]] Step received(std::size_t bytes) noexcept;
+  /// The peer has ended its side. True if that was in the middle of a request (which is counted).
+  bool ended() noexcept;
+
+  [[nodiscard]] std::string_view output() const { return output_; }
+  [[nodiscard]] Step written() noexcept;
+
+  [[nodiscard]] const Needs& needs() const { return needs_; }
+  [[nodiscard]] const Review& review() const { return *review_; }
+  [[nodiscard]] TimePoint facts_deadline() const { return facts_deadline_; }
+  [[nodiscard]] Step fulfilled(Facts facts) noexcept;
+
+  /// When the present phase must be over; the owner calls expired() then, and closes. While facts
+  /// are looked up it is TimePoint::max(): the look-up keeps its own deadline.
+  [[nodiscard]] TimePoint deadline() const { return deadline_; }
+  void expired() noexcept;
+
+  /// Nothing of a request is here: the connection may be ended without loss.
+  [[nodiscard]] bool idle() const { return phase_ == Phase::idle && input_.empty(); }
+  [[nodiscard]] bool unread_input() const { return unread_input_; }
+
+ private:
+  enum class Phase { idle, header, body, facts, write, closed };
+
+  Step advance();
+  Step head_complete();
+  Step continue_reading();
+  Step body_complete(std::string_view body);
+  Step decide_and_answer(const Facts& facts);
+  void request_over();
+  [[nodiscard]] bool may_go_on() const;
+
+  void begin_answer();
+  void end_answer(std::string_view status, std::string_view type, std::string_view fields);
+  Step answer_fault(HttpFault fault, std::string_view message, bool go_on);
+  Step internal_error(std::string_view what) noexcept;
+  template <class F>
+  Step guarded(F&& step) noexcept;
+
+  SessionContext& context_;
+  RequestParser parser_;
+  ReadBuffer input_;
+  std::string chunks_;  // a chunked body
+  std::string answer_;  // room for the head, then the body
+  std::string_view output_;
+  Phase phase_ = Phase::idle;
+  bool close_after_ = false;
+  bool continuing_ = false;  // what is being written is only `100 Continue`
+  bool unread_input_ = false;
+  bool has_early_fault_ = false;  // known from the head; said once the body is through
+  Refusal early_fault_{HttpFault::bad_request, {}};
+  bool big_ = false;  // the request was large: give memory back
+
+  TimePoint born_, request_began_, review_began_, deadline_, facts_deadline_;
+  std::uint32_t requests_ = 0;
+  bool in_flight_ = false;
+  std::unique_ptr<ReviewReader> reader_;
+  const Review* review_ = nullptr;
+  Needs needs_;
+};
+
+}  // namespace rayhook

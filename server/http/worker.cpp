@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <exception>
+#include <vector>
+
+namespace rayhook {
+namespace {
+
+constexpr asio::use_awaitable_t<Executor> kTask;
+
+/// Says what no coroutine of ours should ever throw.
+struct LogException {
+  Log& log;
+  void operator()(const std::exception_ptr& pointer) const {
+    if (!pointer) return;
+    try {
+      std::rethrow_exception(pointer);
+    } catch (const std::exception& error) {
+      log.event(LogLevel::error, "internal error; please report it", {{"what", error.what()}});
+    } catch (...) {
+      log.event(LogLevel::error, "internal error; please report it");
+    }
+  }
+};
+
+}  // namespace
+
+Worker::Worker(const WorkerShared& shared, const LookupFactory& lookup)
+    : shared_(shared),
+      decision_log_(shared.log),
+      lookup_(lookup(context_)),
+      session_context_(new SessionContext{shared.policy, shared.limits, shared.clock,
+                                          shared.draining, shared.metrics, *lookup_, readers_,
+                                          decision_log_}) {}
+
+Worker::~Worker() {
+  context_.stop();
+  if (thread_.joinable()) thread_.join();
+  lookup_->close();
+}
+
+void Worker::start() {
+  asio::co_spawn(context_, tick(), LogException{shared_.log});
+  thread_ = std::thread([this] {
+    // What handlers throw would be a fault of Asio's or ours: say it and go on with the others.
+    for (;;) {
+      try {
+        context_.run();
+        return;
+      } catch (...) {
+        LogException{shared_.log}(std::current_exception());
+      }
+    }
+  });
+}
+
+void Worker::adopt(TcpSocket socket, std::shared_ptr<asio::ssl::context> tls,
+                   std::unique_ptr<ConnectionToken> token) {
+  asio::post(context_, [this, socket = std::move(socket), tls = std::move(tls),
+                        token = std::move(token)]() mutable {
+    auto connection = std::make_unique<Connection>(
+        std::move(socket), std::move(tls), *session_context_, connections_, std::move(token));
+    asio::co_spawn(context_, Connection::run(std::move(connection)), LogException{shared_.log});
+  });
+}
+
+void Worker::close_idle() {
+  asio::post(context_, [this] {
+    for (Connection* connection : connections_) connection->stop_if_idle();
+  });
+}
+
+Task<void> Worker::tick() {
+  asio::basic_waitable_timer<std::chrono::steady_clock,
+                             asio::wait_traits<std::chrono::steady_clock>, Executor>
+      timer(context_.get_executor());
+  for (;;) {
+    timer.expires_after(std::chrono::seconds(1));
+    boost::system::error_code error;
+    co_await timer.async_wait(asio::redirect_error(kTask, error));
+    if (error) co_return;
+    const TimePoint now = shared_.clock.now();
+    for (Connection* connection : connections_) connection->check(now);
+  }
+}
+
+}  // namespace rayhook

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "connection.hpp"
+
+namespace rayhook {
+
+/// What all workers share; it outlives them.
+struct WorkerShared {
+  const Policy& policy;
+  const Limits& limits;
+  const Clock& clock;
+  const std::atomic<bool>& draining;
+  Metrics& metrics;
+  Log& log;
+};
+
+/// Makes a thread's own look-up, which may use the thread's io_context.
+using LookupFactory = std::function<std::unique_ptr<Lookup>(asio::io_context&)>;
+
+/// One thread with everything its connections need: an io_context, a look-up, readers. It looks at
+/// all deadlines once a second.
+class Worker {
+ public:
+  Worker(const WorkerShared& shared, const LookupFactory& lookup);
+  /// Stops the thread at once; connections that are still open are dropped.
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void start();
+
+  /// For the listener: where a new connection's socket is to live.
+  [[nodiscard]] Executor executor() { return context_.get_executor(); }
+
+  /// Thread-safe: takes over a connection.
+  void adopt(TcpSocket socket, std::shared_ptr<asio::ssl::context> tls,
+             std::unique_ptr<ConnectionToken> token);
+
+  /// Thread-safe: ends, in good order, all connections without a request under way.
+  void close_idle();
+
+ private:
+  [[nodiscard]] Task<void> tick();
+
+  const WorkerShared& shared_;
+  ReviewReaders readers_;
+  DecisionLog decision_log_;
+  Connections connections_;
+  std::unique_ptr<Lookup> lookup_;
+  std::unique_ptr<SessionContext> session_context_;
+  // Dies before all of the above: the coroutines that it holds refer to them.
+  asio::io_context context_{1};
+  asio::executor_work_guard<Executor> work_{context_.get_executor()};
+  std::thread thread_;
+};
+
+}  // namespace rayhook

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "lib/review.hpp"
+
+namespace rayhook {
+
+/// Every limit of the HTTPS side, in one place. Times are looked at once a second, so each may be
+/// overrun by up to a second. A value, fixed at start.
+struct Limits {
+  /// Request line and header fields together; the API server sends about 400 bytes. Beyond: 431.
+  std::size_t head_bytes = 8 * 1024;
+  /// Body, with Content-Length or in chunks. Beyond: 413.
+  std::size_t body_bytes = kMaxReviewBytes;
+  /// Framing of a chunked body (extensions, trailers) that is waiting for its end. Beyond: 400.
+  std::size_t chunk_frame_bytes = 16 * 1024;
+
+  /// Open connections; one more is closed at once, and counted.
+  std::size_t connections = 256;
+
+  /// From accept to the end of the TLS handshake.
+  std::chrono::seconds handshake{10};
+  /// Between requests. The API server's client keeps connections for 90 s: the server must not be
+  /// the one that closes first, since a POST that meets the close is not sent again.
+  std::chrono::seconds idle{180};
+  /// From a request's first byte to the end of its header.
+  std::chrono::seconds header{10};
+  /// From there to the end of its body.
+  std::chrono::seconds body{30};
+  /// For taking an answer.
+  std::chrono::seconds write{10};
+  /// For an orderly end (close_notify, and reading what the peer still sends).
+  std::chrono::seconds shutdown{2};
+
+  /// After so much time, or so many requests, the next answer ends its connection: new connections
+  /// see a new certificate, and spread over replicas.
+  std::chrono::seconds max_age{600};
+  std::uint32_t max_requests = 100'000;
+
+  /// Buffers of a connection that grew beyond this are given back after the request.
+  std::size_t kept_bytes = 64 * 1024;
+};
+
+}  // namespace rayhook

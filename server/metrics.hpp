@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "lib/decision.hpp"
+#include "lib/review.hpp"
+
+namespace rayhook {
+
+/// Requests that got no AdmissionReview for an answer: the closed list of why.
+enum class HttpFault : std::uint8_t {
+  bad_request,       ///< 400: no HTTP/1.x request, or one that could be framed in two ways
+  not_found,         ///< 404
+  bad_method,        ///< 405
+  bad_content_type,  ///< 400
+  bad_body,          ///< 400: no AdmissionReview that could be answered
+  too_large,         ///< 413
+  head_too_large,    ///< 431
+  bad_expectation,   ///< 417
+  header_timeout,    ///< cut off: the header took too long
+  body_timeout,      ///< cut off: the body took too long
+  write_timeout,     ///< cut off: the answer was not taken
+  truncated,         ///< the peer went away in the middle of a request
+  internal,          ///< 500
+};
+inline constexpr std::size_t kHttpFaults = static_cast<std::size_t>(HttpFault::internal) + 1;
+[[nodiscard]] std::string_view word(HttpFault fault);
+
+/// How a look-up of one Service ended.
+enum class LookupResult : std::uint8_t {
+  cached,   ///< known from before
+  present,  ///< by GET
+  absent,   ///< by GET: 404
+  failed,   ///< any other answer, or none: unknown
+  late,     ///< not in time for the review: unknown
+  busy,     ///< too many at once, not tried: unknown
+};
+inline constexpr std::size_t kLookupResults = static_cast<std::size_t>(LookupResult::busy) + 1;
+[[nodiscard]] std::string_view word(LookupResult result);
+
+/// Why a TLS handshake failed.
+enum class HandshakeFault : std::uint8_t { timeout, closed, protocol };
+inline constexpr std::size_t kHandshakeFaults =
+    static_cast<std::size_t>(HandshakeFault::protocol) + 1;
+[[nodiscard]] std::string_view word(HandshakeFault fault);
+
+/// A path's way with reviews.
+enum class Mode : std::uint8_t { mutate, audit };
+[[nodiscard]] std::string_view word(Mode mode);
+
+[[nodiscard]] std::string_view word(ObjectKind kind);
+[[nodiscard]] std::string_view word(Outcome outcome);
+
+/// All counts of the server. Every label has a closed set of values, so a counter is a place in an
+/// array and counting one atomic addition. Thread-safe; counting never fails or allocates.
+class Metrics {
+ public:
+  Metrics() = default;
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  /// Counts a review that was answered, and the time from its last byte to the answer.
+  void reviewed(const Review& review, const Decision& decision, Mode mode,
+                std::chrono::steady_clock::duration took) noexcept;
+  void fault(HttpFault fault) noexcept { add(faults_[index(fault)]); }
+  void lookup(LookupResult result) noexcept { add(lookups_[index(result)]); }
+  void handshake_failed(HandshakeFault fault) noexcept { add(handshakes_[index(fault)]); }
+  void accept_failed() noexcept { add(accept_failures_); }
+  void connection_refused() noexcept { add(connections_refused_); }
+
+  void connection_opened() noexcept {
+    add(connections_total_);
+    connections_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void connection_closed() noexcept { connections_.fetch_sub(1, std::memory_order_relaxed); }
+  [[nodiscard]] std::int64_t connections() const noexcept { return connections_.load(); }
+
+  void review_began() noexcept { in_flight_.fetch_add(1, std::memory_order_relaxed); }
+  void review_ended() noexcept { in_flight_.fetch_sub(1, std::memory_order_relaxed); }
+  [[nodiscard]] std::int64_t in_flight() const noexcept { return in_flight_.load(); }
+
+  void set_ready(bool ready) noexcept { ready_.store(ready); }
+  void set_certificate_end(std::int64_t unix_seconds) noexcept { cert_end_.store(unix_seconds); }
+  /// Where the number of lost log lines is read from. Set once, before the first scrape.
+  void watch_lost_lines(std::function<std::uint64_t()> lost) { lost_lines_ = std::move(lost); }
+
+  /// Everything in the Prometheus text format 0.0.4.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  using Counter = std::atomic<std::uint64_t>;
+  static constexpr std::size_t kKinds = 3, kOperations = 5, kOutcomes = 3;
+  static constexpr std::size_t kReviews = kKinds * kOperations * kOutcomes * kReasonCount * 2 * 2;
+
+  /// Upper bounds of the duration's buckets, in microseconds.
+  static constexpr std::array<std::uint32_t, 16> kBuckets = {
+      50,     100,    250,     500,     1'000,     2'500,     5'000,     10'000,
+      25'000, 50'000, 100'000, 250'000, 1'000'000, 2'500'000, 5'000'000, 10'000'000};
+
+  template <class E>
+  static constexpr std::size_t index(E value) {
+    return static_cast<std::size_t>(value);
+  }
+  static void add(Counter& counter) noexcept { counter.fetch_add(1, std::memory_order_relaxed); }
+
+  std::array<Counter, kReviews> reviews_{};
+  std::array<Counter, kBuckets.size() + 1> durations_{};
+  Counter duration_nanoseconds_{0};
+  std::array<Counter, kHttpFaults> faults_{};
+  std::array<Counter, kLookupResults> lookups_{};
+  std::array<Counter, kHandshakeFaults> handshakes_{};
+  Counter accept_failures_{0}, connections_refused_{0}, connections_total_{0};
+  std::atomic<std::int64_t> connections_{0}, in_flight_{0}, cert_end_{0};
+  std::atomic<bool> ready_{false};
+  std::function<std::uint64_t()> lost_lines_;
+};
+
+}  // namespace rayhook
