@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make help` lists what there is. Each goal installs from Debian what it needs and is not there.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+jobs ?= $(shell nproc)
+# The compiler this is developed with stops at a warning; a newer one, which warns of more, goes on.
+werror = $(if $(filter 12,$(shell g++ -dumpversion 2>/dev/null)),ON,OFF)
+configure = cmake --log-level=WARNING -DCMAKE_COMPILE_WARNING_AS_ERROR=$(werror)
+compile = cmake --build --parallel $(jobs)
+release = build/release
+python = $(firstword $(wildcard /usr/bin/python3) python3)
+
+# One compiler cache serves all clones of the project on a machine.
+export CCACHE_BASEDIR := $(CURDIR)
+export CTEST_PARALLEL_LEVEL ?= $(jobs)
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: build
+build: ## the program, at build/release/bin/rayhook
+	@scripts/install-deps.sh build
+	@$(MAKE) $(release)/build.ninja
+	@$(compile) $(release) --target rayhook
+
+# Without the tests, which need more packages; `make test` turns them on and they stay on.
+$(release)/build.ninja: CMakePresets.json
+	@$(configure) --preset release $(if $(wildcard $(release)/CMakeCache.txt),,-DRAYHOOK_TESTS=OFF)
+	@touch $@
+
+.PHONY: demo
+demo: ## the example through a real HTTPS webhook on this machine, before and after
+	@scripts/demo.sh
+
+.PHONY: check
+check: deps-test release-tests ## the daily tests (unit, cli, server, lint), under 5 minutes
+	@scripts/run-tests.sh --label-regex '^(unit|cli|server|lint)$$'
+
+.PHONY: test
+test: deps-test ## every test: see docs/testing.md
+	@scripts/install-deps.sh e2e $(if $(filter 0,$(shell id -u)),fresh)
+	@$(MAKE) release-tests asan-ubsan-tests tsan-tests
+	@tests/e2e/binaries.sh >/dev/null
+	@scripts/run-tests.sh
+
+.PHONY: fresh-test
+fresh-test: ## make demo on a bare Debian 12 (DEBIAN=trixie: 13) in a chroot; as root
+	@scripts/install-deps.sh fresh
+	@tests/fresh/fresh_test.sh
+
+.PHONY: bench
+bench: deps-test ## how long one review takes in lib/
+	@$(configure) --preset release -DRAYHOOK_TESTS=ON
+	@$(compile) $(release) --target rayhook_bench
+	@$(release)/bin/rayhook_bench
+
+.PHONY: format
+format: deps-test ## clang-format over all C++ files, in place
+	@git ls-files -z --cached --others --exclude-standard -- '*.cpp' '*.hpp' | xargs -0 clang-format-19 -i
+
+.PHONY: tidy
+tidy: deps-test ## clang-tidy over what changed since it last passed
+	@$(configure) --preset release -DRAYHOOK_TESTS=ON
+	@$(python) tests/lint/tidy.py --build $(release) --jobs $(jobs)
+
+.PHONY: clean
+clean: ## removes build/; caches outside the repository stay
+	@rm -rf build
+
+.PHONY: deps-test release-tests
+deps-test:
+	@scripts/install-deps.sh build test
+release-tests:
+	@$(configure) --preset release -DRAYHOOK_TESTS=ON
+	@$(compile) $(release)
+
+.PHONY: asan-ubsan-tests tsan-tests
+asan-ubsan-tests tsan-tests: %-tests:
+	@$(configure) --preset $* -DRAYHOOK_TESTS=ON
+	@$(compile) build/$*

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs from Debian what is missing, and only that: a second run changes nothing and asks no network.
+#   scripts/install-deps.sh [build] [demo] [test] [e2e] [fresh]     no word: build
+set -euo pipefail
+export LC_ALL=C # sort and comm must agree
+
+# Which release this is: Debian 12 keeps the Boost we need under a name with its version, Debian 13's own
+# is new enough. The rest has the same name on both.
+boost() {
+    local codename
+    # shellcheck source=/dev/null
+    codename="$(. /etc/os-release && echo "${VERSION_CODENAME:-}")"
+    if [[ "$codename" == bookworm ]]; then echo libboost1.81-dev; else echo libboost-dev; fi
+}
+
+packages() { # packages GROUP: one name a line
+    case "$1" in
+    build)
+        printf '%s\n' g++ cmake ninja-build ccache "$(boost)" libssl-dev libsimdjson-dev nlohmann-json3-dev \
+            libfmt-dev libspdlog-dev prometheus-cpp-dev libcli11-dev libyaml-cpp-dev
+        ;;
+    demo) printf '%s\n' openssl curl python3 ;;
+    test)
+        printf '%s\n' libgtest-dev libgmock-dev libbenchmark-dev clang-format-19 clang-tidy-19 shellcheck \
+            python3 python3-yaml openssl curl git dash util-linux
+        ;;
+    e2e) printf '%s\n' python3 python3-yaml openssl git ca-certificates ;;
+    fuzz) printf '%s\n' clang-19 libclang-rt-19-dev ;;
+    fresh) printf '%s\n' debootstrap git util-linux mount ;;
+    *)
+        echo "install-deps: no group is called '$1'; there are build, demo, test, e2e, fuzz and fresh" >&2
+        exit 2
+        ;;
+    esac
+}
+
+wanted="$(for group in "${@:-build}"; do packages "$group"; done | sort -u)"
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    echo "install-deps: this system has no apt-get, so nothing is installed; what Debian calls these is needed:" >&2
+    echo "$wanted" | tr '\n' ' ' >&2
+    echo >&2
+    exit 0
+fi
+
+installed="$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p' | sort -u)"
+mapfile -t missing < <(comm -23 <(echo "$wanted") <(echo "$installed"))
+((${#missing[@]})) || exit 0
+
+become=()
+if [[ "$(id -u)" != 0 ]]; then
+    if command -v sudo >/dev/null; then
+        become=(sudo)
+    else
+        echo "install-deps: ${#missing[@]} packages are missing and there is no sudo; as root, run:" >&2
+        echo "  apt-get install --no-install-recommends ${missing[*]}" >&2
+        exit 1
+    fi
+fi
+
+# With APT::Status-Fd apt-get tells in lines of its own how far it is; each new fifth is shown.
+progress() {
+    awk -F: '
+        /^(dl|pm)status:/ {
+            phase = $1 == "dlstatus" ? "downloading" : "unpacking"
+            fifth = int($3 / 20)
+            if (phase != last_phase || fifth > last) printf "install-deps: %s, %d %%\n", phase, fifth * 20
+            last = fifth; last_phase = phase; fflush()
+        }'
+}
+
+run_apt() {
+    "${become[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 "$@" 2>&1
+}
+
+started=$SECONDS
+echo "install-deps: installing ${#missing[@]} packages from Debian: ${missing[*]}"
+log="$(mktemp)"
+trap 'rm -f "$log"' EXIT
+if ! run_apt update >"$log" ||
+    ! run_apt -o APT::Status-Fd=1 install -y --no-install-recommends "${missing[@]}" | tee -a "$log" | progress; then
+    tail -n 15 "$log" >&2
+    echo "install-deps: apt-get failed (its last lines are above)." >&2
+    echo "  No network, or another apt at work? Run the same command again once that is mended." >&2
+    echo "  A package that is not there: Rayhook builds on Debian 12 and 13." >&2
+    exit 1
+fi
+echo "install-deps: done in $((SECONDS - started)) s"
