@@ -303,6 +303,7 @@ def main():
     arguments = parser.parse_args()
     # Both become exceptions, so that everything is stopped on the way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
     directory = tempfile.mkdtemp(prefix="rayhook-e2e-")
     suite = None
     try:

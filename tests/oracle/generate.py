@@ -72,6 +72,16 @@ def converted_by(rayhook, service):
     return after if after["spec"].get("clusterIP") == "None" else None
 
 
+def stored(service):
+    """What a client reads of it later (None stays None)."""
+    if service is None:
+        return None
+    metadata = dict(service["metadata"], uid="7d2f3c1e-0000-4000-8000-000000000007", resourceVersion="77",
+                    creationTimestamp="2026-01-01T00:00:00Z")
+    spec = dict(service["spec"], clusterIPs=["None"], ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack", type="ClusterIP")
+    return dict(service, metadata=metadata, spec=spec, status={"loadBalancer": {}})
+
+
 def variables(oracle, service, host=None):
     """What kubelet gives pods beside this Service; with `host` in place of the address."""
     with_address = dict(service, spec=dict(service["spec"], clusterIP=ADDRESS))

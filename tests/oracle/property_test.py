@@ -4,7 +4,8 @@
    * the patch applies by the letter of RFC 6902 and under the API server's own json-patch, with equal results;
    * nothing but the replaced tokens, the restored variables and our annotations differs from the original;
    * reviewing the result again changes nothing;
-   * what the real validation accepted before it accepts after."""
+   * what the real validation accepted before it accepts after;
+   * a pod gets the same beside a Service that was converted and stored as beside one about to be."""
 
 import collections
 import json
@@ -182,9 +183,9 @@ class Texts:
             if service["spec"].get("ports"):
                 self.values.update(generate.variables(oracle, service, host=service["metadata"]["name"]))
         names = "|".join(map(re.escape, sorted(self.values, key=len, reverse=True)))
-        # brackets only around a host; ${X:-...} goes whole or not at all
-        self.token = re.compile(r"\[(?:\$(?:%s)|\$\{(?:%s)\}|\$\((?:%s)\))\]|\$(?:%s)(?![A-Za-z0-9_])|\$\{(?:%s)(?::?[-=][^{}]*)?\}|\$\((?:%s)\)"
-                                % ((names,) * 6)) if names else None
+        # `$$X` in a script is `$X` to the shell, after kubelet; ${X:-...} goes whole or not at all.
+        bare = rf"\$\$?(?:{names})(?![A-Za-z0-9_])|\$\$?\{{(?:{names})(?::?[-=][^{{}}]*)?\}}|\$\((?:{names})\)"
+        self.token = re.compile(rf"\[(?:{bare})\]|{bare}") if names else None
         self.name = re.compile(names) if names else None
 
     def agree(self, before, after):
@@ -194,8 +195,9 @@ class Texts:
             return False
         pattern, end = "", 0
         for match in self.token.finditer(before):
-            value = self.values[self.name.search(match[0])[0]]
-            pattern += re.escape(before[end:match.start()]) + f"(?:{re.escape(match[0])}|{re.escape(value)})"
+            value = re.escape(self.values[self.name.search(match[0])[0]])
+            kept = rf"|\[{value}\]" if match[0].startswith("[") else rf"|\$+{value}" if match[0].startswith("$$") else ""
+            pattern += re.escape(before[end:match.start()]) + f"(?:{re.escape(match[0])}|{value}{kept})"
             end = match.end()
         return re.fullmatch(pattern + re.escape(before[end:]), after) is not None
 
@@ -269,15 +271,16 @@ def case(rng, context):
     if valid:
         errors = context.oracle(question, **{kind: after})["errors"]
         expect(not errors, "was valid, is no more", errors=errors, before=obj, after=after)
-    try:
-        if kind == "service":
-            check_service(obj, after)
-        else:
-            check_pod(obj, after, Texts(services, context.oracle))
-    except Exception:
-        print(json.dumps({"object": obj, "services": services, "patch": response["patch"]}), file=sys.stderr)
-        raise
+    if kind == "service":
+        check_service(obj, after)
+    else:
+        check_pod(obj, after, Texts(services, context.oracle))
     again = context.rayhook.review(after, services)
+    if kind == "pod":
+        stored = [generate.stored(generate.converted_by(context.rayhook, s)) or s for s in services]
+        beside = context.rayhook.review(obj, stored)
+        expect(same(beside["patch"], response["patch"]), "another patch beside the stored Services",
+               beside=beside["patch"], first=response["patch"], object=obj, services=services)
     expect(again["patch"] is None, "f(f(x)) is not f(x)", first=response["patch"], second=again["patch"], object=obj)
     return counts
 
