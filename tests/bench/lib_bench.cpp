@@ -42,15 +42,16 @@ struct Padded {
 };
 
 json head_service() {
-  return {{"apiVersion", "v1"},
-          {"kind", "Service"},
-          {"metadata", {{"name", "service-ray-cluster"}, {"labels", {{"app", "ray-cluster-head"}}}}},
-          {"spec",
-           {{"type", "ClusterIP"},
-            {"selector", {{"app", "ray-cluster-head"}}},
-            {"ports", json::array({{{"name", "client"}, {"port", 10001}, {"targetPort", 10001}},
-                                   {{"name", "dashboard"}, {"port", 8265}, {"targetPort", 8265}},
-                                   {{"name", "gcs-server"}, {"port", 6380}, {"targetPort", 6380}}})}}}};
+  return {
+      {"apiVersion", "v1"},
+      {"kind", "Service"},
+      {"metadata", {{"name", "service-ray-cluster"}, {"labels", {{"app", "ray-cluster-head"}}}}},
+      {"spec",
+       {{"type", "ClusterIP"},
+        {"selector", {{"app", "ray-cluster-head"}}},
+        {"ports", json::array({{{"name", "client"}, {"port", 10001}, {"targetPort", 10001}},
+                               {{"name", "dashboard"}, {"port", 8265}, {"targetPort", 8265}},
+                               {{"name", "gcs-server"}, {"port", 6380}, {"targetPort", 6380}}})}}}};
 }
 
 /// A pod as the API server sends one that a ReplicaSet made: owner, managedFields, probes, mounts,
@@ -61,7 +62,8 @@ json pod(const std::string& script, int env_entries = 12) {
     const std::string number = std::to_string(i);
     env.push_back({{"name", "APP_SETTING_" + number}, {"value", "value-of-setting-" + number}});
   }
-  env.push_back({{"name", "POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}});
+  env.push_back(
+      {{"name", "POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}});
 
   json fields = json::object();
   for (const char* name : {"f:affinity", "f:containers", "f:dnsPolicy", "f:enableServiceLinks",
@@ -85,11 +87,10 @@ json pod(const std::string& script, int env_entries = 12) {
       {"resources", {{"limits", {{"cpu", "2"}, {"memory", "4Gi"}}}, {"requests", {{"cpu", "1"}}}}},
       {"livenessProbe", probe},
       {"readinessProbe", probe},
-      {"volumeMounts",
-       json::array({{{"name", "shared-memory"}, {"mountPath", "/dev/shm"}},
-                    {{"name", "token"},
-                     {"mountPath", "/var/run/secrets/kubernetes.io/serviceaccount"},
-                     {"readOnly", true}}})},
+      {"volumeMounts", json::array({{{"name", "shared-memory"}, {"mountPath", "/dev/shm"}},
+                                    {{"name", "token"},
+                                     {"mountPath", "/var/run/secrets/kubernetes.io/serviceaccount"},
+                                     {"readOnly", true}}})},
       {"terminationMessagePath", "/dev/termination-log"},
       {"terminationMessagePolicy", "File"},
       {"imagePullPolicy", "IfNotPresent"}};
@@ -116,13 +117,13 @@ json pod(const std::string& script, int env_entries = 12) {
       {"spec",
        {{"containers", json::array({container})},
         {"volumes",
-         json::array({{{"name", "shared-memory"}, {"emptyDir", {{"medium", "Memory"}}}},
-                      {{"name", "token"},
-                       {"projected",
-                        {{"sources",
-                          json::array({{{"serviceAccountToken",
-                                         {{"expirationSeconds", 3607}, {"path", "token"}}}}})},
-                         {"defaultMode", 420}}}}})},
+         json::array(
+             {{{"name", "shared-memory"}, {"emptyDir", {{"medium", "Memory"}}}},
+              {{"name", "token"},
+               {"projected",
+                {{"sources", json::array({{{"serviceAccountToken",
+                                            {{"expirationSeconds", 3607}, {"path", "token"}}}}})},
+                 {"defaultMode", 420}}}}})},
         {"tolerations", json::array({{{"key", "node.kubernetes.io/not-ready"},
                                       {"operator", "Exists"},
                                       {"effect", "NoExecute"},
@@ -186,8 +187,10 @@ Facts one_converted_service() {
     std::exit(1);
   }
   Facts facts;
-  facts.services.push_back({"service-ray-cluster", rayhook::Known::present,
-                            std::make_shared<const rayhook::Service>(std::move(*service)), {}});
+  facts.services.push_back({"service-ray-cluster",
+                            rayhook::Known::present,
+                            std::make_shared<const rayhook::Service>(std::move(*service)),
+                            {}});
   return facts;
 }
 
@@ -246,7 +249,8 @@ void run_yardstick(benchmark::State& state, const Case& one) {
   std::string out(one.review.text.size(), '\0');
   std::size_t length = 0;
   for (auto _ : state) {
-    const auto error = simdjson::minify(one.review.text.data(), one.review.size, out.data(), length);
+    const auto error =
+        simdjson::minify(one.review.text.data(), one.review.size, out.data(), length);
     benchmark::DoNotOptimize(error);
     benchmark::DoNotOptimize(out.data());
   }
@@ -297,13 +301,15 @@ int main(int argc, char** argv) {
 
   for (const Case& one : cases()) {
     benchmark::RegisterBenchmark(one.name, run_case, one);
-    benchmark::RegisterBenchmark((std::string("yardstick: ") + one.name).c_str(), run_yardstick, one);
+    benchmark::RegisterBenchmark((std::string("yardstick: ") + one.name).c_str(), run_yardstick,
+                                 one);
   }
   Keeper keeper;
   benchmark::RunSpecifiedBenchmarks(&keeper);
 
   bool missed = keeper.failed;
-  std::printf("\n%-28s %10s %10s %10s %12s\n", "best of 3", "bytes", "us", "target us", "x yardstick");
+  std::printf("\n%-28s %10s %10s %10s %12s\n", "best of 3", "bytes", "us", "target us",
+              "x yardstick");
   for (const Case& one : cases()) {
     const auto found = keeper.best.find(one.name);
     const auto yardstick = keeper.best.find(std::string("yardstick: ") + one.name);
