@@ -17,6 +17,7 @@ struct WorkerShared {
   const Limits& limits;
   const Clock& clock;
   const std::atomic<bool>& draining;
+  std::atomic<std::size_t>& open;  ///< connections
   Metrics& metrics;
   Log& log;
 };
