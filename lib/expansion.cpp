@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "expansion.hpp"
 
+#include <algorithm>
+
 namespace rayhook {
 
 void kubelet_references(std::string_view text, std::vector<KubeletReference>& found) {
   std::size_t at = 0;
-  while ((at = text.find('$', at)) != std::string_view::npos && at + 1 < text.size()) {
+  while (at + 1 < text.size()) {
+    if (text[at] != '$') {
+      at = std::min(text.find('$', at), text.size());
+      continue;
+    }
     if (text[at + 1] != '(') {
       // `$$` is an escape; any other character that follows is no operator and can be passed too.
       at += 2;

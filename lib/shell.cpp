@@ -91,10 +91,10 @@ class ShellScanner {
   std::vector<ShellReference> sure_;
   CommandReader commands_;
   Word word_;
-  Word last_word_;
-  bool after_word_ = false;                                 ///< only blanks since last_word_
-  bool redirects_ = false;                                  ///< the next word is a redirection's
-  bool duplicates_ = false;                                 ///< … of the form >&word
+  std::size_t last_references_ = 0;  ///< index in sure_ of the last word's first
+  bool after_word_ = false;          ///< only blanks since the last word
+  bool redirects_ = false;           ///< the next word is a redirection's
+  bool duplicates_ = false;          ///< … of the form >&word
   std::size_t dollar_ends_ = static_cast<std::size_t>(-1);  ///< where an open-ended $NAME ended
   std::array<HereDocument, 8> here_documents_{};
   std::size_t waiting_ = 0;  ///< here-documents whose bodies begin after this line
@@ -108,6 +108,7 @@ ShellScan ShellScanner::scan() {
   if (text_.find('$') == std::string_view::npos) return {};
   // An argument cannot hold it: whoever made this text, no shell will see it so.
   if (text_.find('\0') != std::string_view::npos) return {{}, ShellDoubt::unreadable};
+  sure_.reserve(4);
   for (int c; (c = cursor().peek()) != SourceCursor::kEnd;) read_bare(c);
   end_command();
   if (waiting_ != 0) fail(ShellDoubt::unterminated);
@@ -228,7 +229,7 @@ void ShellScanner::open_bracket() {
 void ShellScanner::open_parenthesis() {
   end_word();
   // `$X () …`: plain text would define a function.
-  if (after_word_) drop_references(last_word_);
+  if (after_word_) sure_.resize(last_references_);
   // Arithmetic in bash, subshells in dash.
   if (cursor().next_is('(')) return fail(ShellDoubt::unreadable);
   end_command();
@@ -493,7 +494,7 @@ void ShellScanner::end_word() {
   const std::size_t references = sure_.size() - word_.first_reference;
   if (references == 1 && sure_.back().begin == word_.begin && sure_.back().end == end)
     sure_.back().whole_word = true;
-  last_word_ = word_;
+  last_references_ = word_.first_reference;
   after_word_ = true;
   if (redirects_) {
     redirects_ = duplicates_ = false;

@@ -58,8 +58,7 @@ NameTable::NameTable(std::span<const std::string_view> names) : names_(names) {
 }
 
 std::size_t NameTable::find(std::string_view name) const {
-  if (name.size() < shortest_ || name.size() > longest_) return kNone;
-  if ((filter_ >> bit_of(name) & 1) == 0) return kNone;
+  if (!may_have(name)) return kNone;
   if (sorted_.empty()) {
     for (std::size_t i = 0; i < names_.size(); ++i)
       if (names_[i] == name) return i;
@@ -70,7 +69,7 @@ std::size_t NameTable::find(std::string_view name) const {
   return found != sorted_.end() && names_[*found] == name ? *found : kNone;
 }
 
-void NameTable::change(std::string_view name) {
+void NameTable::mark(std::string_view name) {
   const std::size_t index = find(name);
   if (index == kNone) return;
   if (changed_.empty()) changed_.resize(names_.size());
@@ -83,6 +82,7 @@ bool NameTable::is_changed(std::string_view name) const {
 }
 
 void NameTable::change_after_option(std::string_view word) {
+  if (word.size() <= shortest_) return;
   // More letters than that before a name are no option cluster that takes one.
   constexpr std::size_t kMostLetters = 6;
   for (std::size_t letters = 1; letters <= kMostLetters && letters < word.size(); ++letters)
@@ -101,10 +101,9 @@ Run ShellReader::take_run() {
 }
 
 void ShellReader::note_bare(std::string_view run) {
-  if (run == "IFS") return fail(ShellDoubt::field_separator);
+  if (run.size() == 3 && run == "IFS") return fail(ShellDoubt::field_separator);
   names.change(run);
-  const char* before = run.data() - 1;
-  if (run.data() != cursor.text().data() && *before == '-') names.change_after_option(run);
+  if (run.data() != cursor.text().data() && run.data()[-1] == '-') names.change_after_option(run);
 }
 
 void ShellReader::note_quoted(std::string_view run, bool first) {

@@ -88,15 +88,23 @@ class NameTable {
  public:
   explicit NameTable(std::span<const std::string_view> names);
 
+  /// Cheap, and false for nearly every word of a script.
+  [[nodiscard]] bool may_have(std::string_view name) const {
+    return name.size() >= shortest_ && name.size() <= longest_ &&
+           (filter_ >> bit_of(name) & 1) != 0;
+  }
   [[nodiscard]] bool has(std::string_view name) const { return find(name) != kNone; }
   [[nodiscard]] bool is_changed(std::string_view name) const;
   [[nodiscard]] bool any_changed() const { return !changed_.empty(); }
   /// `name` stands where the script may set or unset it.
-  void change(std::string_view name);
+  void change(std::string_view name) {
+    if (may_have(name)) mark(name);
+  }
   /// `word`, which follows a dash, may be an option's letters and a name: `-vNAME`.
   void change_after_option(std::string_view word);
 
  private:
+  void mark(std::string_view name);
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   static std::size_t bit_of(std::string_view name) {
     return (name.size() * 7 + static_cast<unsigned char>(name.back())) % 64;

@@ -94,7 +94,7 @@ constexpr std::array<std::uint8_t, kLongestKnown + 2> kByLength = [] {
 Role role_of(std::string_view word) {
   if (word.empty() || word.size() > kLongestKnown) return Role::none;
   for (std::size_t i = kByLength[word.size()]; i < kByLength[word.size() + 1]; ++i)
-    if (kKnown[i].word == word) return kKnown[i].role;
+    if (kKnown[i].word.front() == word.front() && kKnown[i].word == word) return kKnown[i].role;
   return Role::none;
 }
 
@@ -152,8 +152,9 @@ bool is_doubtful_action(std::string_view source, NameTable& names) {
 }  // namespace
 
 WordVerdict CommandReader::word(const WordFacts& word, NameTable& names) {
-  // Without a look at the rest: an argument that is too long to be a word that matters.
-  if (expects_ == Expects::argument && word.plain && word.source.size() > kLongestKnown)
+  // The common case: an argument that cannot be one of the few words that matter anywhere.
+  if (expects_ == Expects::argument &&
+      (word.expands || (word.plain && word.source.size() > kLongestKnown)))
     return kFine;
   const Unquoted unquoted(word.plain ? std::string_view() : word.source);
   const std::string_view text = word.plain ? word.source : unquoted.view();
