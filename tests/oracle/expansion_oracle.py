@@ -10,7 +10,7 @@ import generate
 from support import containers, expect, main, patched
 
 
-def text(rng, names):
+def text(rng, names, pairs_of_one):
     """A string full of what can go wrong with $(X)."""
     def piece():
         name = rng.choice(names)
@@ -21,25 +21,31 @@ def text(rng, names):
             f"$(MISSING_SERVICE_HOST):$({name})", f"'$({name})'", f"\\$({name})", f"[$({name})]:6379", f"$($({name}))",
             f"$(hostname -I) $({name})", "$(KUBERNETES_SERVICE_HOST)", "ä€😀", " ", "\n", "\"", f"$({name})$({name})",
         ])
-    host = [n for n in names if n.endswith("_SERVICE_HOST")]
-    port = [n for n in names if "_SERVICE_PORT" in n]
-    if rng.random() < 0.3 and port:
-        return f"--address=$({rng.choice(host)}):$({rng.choice(port)})"
+    if rng.random() < 0.3:
+        host = rng.choice([n for n in names if n.endswith("_SERVICE_HOST")])
+        prefix = host.removesuffix("HOST") + "PORT" if pairs_of_one else ""
+        ports = [n for n in names if "_SERVICE_PORT" in n and n.startswith(prefix)]
+        if ports:
+            return f"--address=$({host}):$({rng.choice(ports)})"
     return "".join(piece() for _ in range(rng.randrange(1, 5)))
 
 
 def pod(rng, names):
     def container(i):
         c = {"name": f"c{i}", "image": "example/ray:2", "resources": {}}
+        # Host and port of two Services are left for the restored variables. A container that defines such a name
+        # itself, but only after it has used it so, is nobody's.
+        own = rng.choice([n for n in names if "_SERVICE_" in n]) if rng.random() < 0.1 else None
+        mixed = own is None and rng.random() < 0.5
         # No shell: what a shell would make of the text is the differential test's matter.
-        c["command"] = rng.choice([["ray"], ["/usr/bin/env", "ray"], ["python3"]]) + [text(rng, names)]
+        c["command"] = rng.choice([["ray"], ["/usr/bin/env", "ray"], ["python3"]]) + [text(rng, names, not mixed)]
         if rng.random() < 0.6:
-            c["args"] = [text(rng, names) for _ in range(rng.randrange(0, 4))]
-        env = [{"name": f"V{k}", "value": text(rng, names + [f"V{rng.randrange(3)}"])}
+            c["args"] = [text(rng, names, not mixed) for _ in range(rng.randrange(0, 4))]
+        env = [{"name": f"V{k}", "value": text(rng, names + [f"V{rng.randrange(3)}"], not mixed)}
                for k in range(rng.randrange(0, 4))]
         env += rng.choice([[], [{"name": "MINE", "value": "mine"}], [{"name": "EMPTY"}]])
-        if rng.random() < 0.1:
-            env.append({"name": rng.choice([n for n in names if "_SERVICE_" in n]), "value": "own"})
+        if own:
+            env.append({"name": own, "value": "own"})
         if env or rng.random() < 0.3:
             rng.shuffle(env)
             c["env"] = env

@@ -110,8 +110,10 @@ class Rayhook:
         question = admission_review(obj)
         path = self.services_file(services)
         try:
-            done = subprocess.run([self.program, "review", "--services", path], timeout=60,
+            done = subprocess.run([self.program, "review", "--services", path], timeout=30,
                                   input=json.dumps(question).encode(), capture_output=True)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"rayhook review hangs\n  object: {json.dumps(obj)}\n  services: {json.dumps(services)}") from None
         finally:
             os.unlink(path)
         expect(done.returncode == 0, f"rayhook review: exit {done.returncode}",
