@@ -218,6 +218,20 @@ class Suite:
         expect(before == after, f"(generation, resourceVersion) before {before}, after {after}")
         expect(len(self.plane.get("pods", "-n", "example")["items"]) == self.example_pods, "other pods came")
 
+    def python_reader(self):
+        """Nobody expands its text: the variables must be in its env."""
+        document = next(d for d in load(os.path.join(os.path.dirname(self.arguments.example), "python-driver-job.yaml")) if d["kind"] == "Job")
+        self.submit(document, "example")
+
+        def stored():
+            return [p for p in self.plane.get("pods", "-n", "example")["items"] if key(p) == document["metadata"]["name"] + "-"]
+        pod = wait_until("the Job's pod", stored, 60)[0]
+        [container] = containers(pod)
+        expect(container["command"] == document["spec"]["template"]["spec"]["containers"][0]["command"], "its text changed")
+        env = {entry["name"]: entry.get("value") for entry in container.get("env", [])}
+        for name, value in (("HOST", "service-ray-cluster"), ("PORT_CLIENT", "10001"), ("PORT_GCS_SERVER", "6380")):
+            expect(env.get(f"SERVICE_RAY_CLUSTER_SERVICE_{name}") == value, f"SERVICE_RAY_CLUSTER_SERVICE_{name} is missing: {env}")
+
     # ---- the corpus
 
     def file(self, entry, short, documents):
@@ -280,6 +294,7 @@ class Suite:
             self.scenario("kubectl apply of the example: Service headless, workers rewritten", self.apply_example)
             self.scenario("server dry run of a worker pod", self.dry_run_worker)
             self.scenario("applying the example again changes nothing", self.apply_again)
+            self.scenario("a Job whose Python reads the variables has them in its env", self.python_reader)
         else:
             self.failed.append("example")
             say(f"FAIL  no example at {self.arguments.example}")
