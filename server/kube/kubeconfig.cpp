@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kubeconfig.hpp"
+
+#include <openssl/evp.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+
+#include "server/file_text.hpp"
+
+namespace rayhook {
+namespace {
+
+/// Collects the first error, so that reading stays a list of fields.
+class Reader {
+ public:
+  explicit Reader(const std::string& path)
+      : path_(path), folder_(std::filesystem::path(path).parent_path()) {}
+
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+
+  void refuse(std::string_view why) {
+    if (!error_) error_ = Error{Errc::bad_config, "kubeconfig " + path_ + ": " + std::string(why)};
+  }
+
+  [[nodiscard]] std::string text(const YAML::Node& map, const char* key) {
+    const YAML::Node node = map[key];
+    if (!node || node.IsNull()) return {};
+    if (!node.IsScalar()) {
+      refuse(std::string(key) + " is not a text");
+      return {};
+    }
+    return node.Scalar();
+  }
+
+  /// The entry called `name` of `clusters`, `users` or `contexts`: what stands under `member`.
+  [[nodiscard]] YAML::Node entry(const YAML::Node& root, const char* list, const char* member,
+                                 const std::string& name) {
+    const YAML::Node entries = root[list];
+    if (entries && entries.IsSequence()) {
+      for (const YAML::Node& entry : entries) {
+        if (!entry.IsMap() || text(entry, "name") != name) continue;
+        const YAML::Node found = entry[member];
+        if (found && found.IsMap()) return found;
+      }
+    }
+    refuse(std::string(list) + " has no entry \"" + name + "\"");
+    return YAML::Node(YAML::NodeType::Map);
+  }
+
+  [[nodiscard]] std::string resolved(const std::string& file) const {
+    return file.empty() ? file : (folder_ / file).string();
+  }
+
+  /// PEM from `KEY-data` (base64; it wins, as with kubectl) or from the file in `KEY`.
+  [[nodiscard]] std::string pem(const YAML::Node& map, const char* key) {
+    const std::string data = text(map, (std::string(key) + "-data").c_str());
+    if (!data.empty()) {
+      std::optional<std::string> decoded = from_base64(data);
+      if (!decoded) refuse(std::string(key) + "-data is not base64");
+      return decoded.value_or("");
+    }
+    const std::string file = text(map, key);
+    if (file.empty()) return {};
+    const Result<std::string> content = read_file(resolved(file), "kubeconfig " + path_);
+    if (content) return *content;
+    if (!error_) error_ = content.error();
+    return {};
+  }
+
+ private:
+  static std::optional<std::string> from_base64(std::string text) {
+    std::erase_if(text, [](char c) { return c == '\n' || c == '\r' || c == ' '; });
+    if (text.empty() || text.size() % 4 != 0) return std::nullopt;
+    std::string out(text.size() / 4 * 3, '\0');
+    const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                                     reinterpret_cast<const unsigned char*>(text.data()),
+                                     static_cast<int>(text.size()));
+    if (size < 0) return std::nullopt;
+    const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+    out.resize(static_cast<std::size_t>(size) - padding);
+    return out;
+  }
+
+  std::string path_;
+  std::filesystem::path folder_;
+  std::optional<Error> error_;
+};
+
+/// `https://host:port/path` into its parts.
+bool read_server(std::string_view url, ClusterAccess& out) {
+  constexpr std::string_view kScheme = "https://";
+  if (!url.starts_with(kScheme)) return false;
+  url.remove_prefix(kScheme.size());
+  const std::size_t slash = std::min(url.find('/'), url.size());
+  std::string_view authority = url.substr(0, slash);
+  out.path = url.substr(slash);
+  while (out.path.ends_with('/')) out.path.pop_back();
+  if (out.path.find_first_of("?# \r\n") != std::string::npos) return false;
+  std::string_view port;
+  if (authority.starts_with('[')) {
+    const std::size_t end = authority.find(']');
+    if (end == std::string_view::npos) return false;
+    out.host = authority.substr(1, end - 1);
+    port = authority.substr(end + 1);
+  } else {
+    const std::size_t colon = std::min(authority.find(':'), authority.size());
+    out.host = authority.substr(0, colon);
+    port = authority.substr(colon);
+  }
+  if (out.host.empty() || out.host.find_first_of("@ \r\n") != std::string::npos) return false;
+  out.port = 443;
+  if (port.empty()) return true;
+  port.remove_prefix(1);
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), out.port);
+  return error == std::errc{} && end == port.data() + port.size() && out.port != 0;
+}
+
+void read_cluster(Reader& reader, const YAML::Node& cluster, ClusterAccess& out) {
+  if (!read_server(reader.text(cluster, "server"), out))
+    reader.refuse("server is not https://HOST[:PORT][/PATH]");
+  const std::string insecure = reader.text(cluster, "insecure-skip-tls-verify");
+  if (!insecure.empty() && insecure != "false")
+    reader.refuse(
+        "insecure-skip-tls-verify is refused; give the server's certificate-authority instead");
+  if (!reader.text(cluster, "proxy-url").empty()) reader.refuse("proxy-url is not supported");
+  out.server_name = reader.text(cluster, "tls-server-name");
+  if (out.server_name.empty()) out.server_name = out.host;
+  out.ca_pem = reader.pem(cluster, "certificate-authority");
+  if (out.ca_pem.empty())
+    reader.refuse("the cluster has no certificate-authority or certificate-authority-data");
+}
+
+void read_user(Reader& reader, const YAML::Node& user, ClusterAccess& out) {
+  for (const char* program : {"exec", "auth-provider"})
+    if (user[program])
+      reader.refuse(std::string(program) +
+                    " is refused: Rayhook runs no programs; use a token, a tokenFile or a client "
+                    "certificate");
+  if (user["username"] || user["password"]) reader.refuse("basic authentication is not supported");
+  out.client_cert_pem = reader.pem(user, "client-certificate");
+  out.client_key_pem = reader.pem(user, "client-key");
+  if (out.client_cert_pem.empty() != out.client_key_pem.empty())
+    reader.refuse("client-certificate and client-key go together");
+  // As with kubectl, a file wins over a token that stands beside it.
+  out.token_file = reader.resolved(reader.text(user, "tokenFile"));
+  if (out.token_file.empty()) out.token = reader.text(user, "token");
+  // It goes into a header.
+  if (std::ranges::any_of(out.token, [](char c) { return c <= ' ' || c > '~'; }))
+    reader.refuse("token has characters that no token has");
+}
+
+}  // namespace
+
+Result<ClusterAccess> read_kubeconfig(const std::string& path) {
+  const Result<std::string> content = read_file(path, "--kubeconfig");
+  if (!content) return std::unexpected(content.error());
+  Reader reader(path);
+  ClusterAccess out;
+  try {
+    const YAML::Node root = YAML::Load(*content);
+    if (!root.IsMap()) {
+      reader.refuse("not a kubeconfig");
+    } else {
+      const std::string current = reader.text(root, "current-context");
+      if (current.empty()) reader.refuse("current-context is not set");
+      const YAML::Node context = reader.error()
+                                     ? YAML::Node(YAML::NodeType::Map)
+                                     : reader.entry(root, "contexts", "context", current);
+      if (!reader.error())
+        read_cluster(reader,
+                     reader.entry(root, "clusters", "cluster", reader.text(context, "cluster")),
+                     out);
+      if (!reader.error() && !reader.text(context, "user").empty())
+        read_user(reader, reader.entry(root, "users", "user", reader.text(context, "user")), out);
+    }
+  } catch (const YAML::Exception& error) {
+    reader.refuse("line " + std::to_string(error.mark.line + 1) + ": " + error.msg);
+  } catch (const std::exception& error) {
+    reader.refuse(error.what());
+  }
+  if (reader.error()) return std::unexpected(*reader.error());
+  return out;
+}
+
+Result<ClusterAccess> service_account_access(std::string_view host, std::string_view port,
+                                             const std::string& folder) {
+  if (host.empty() || port.empty())
+    return fail(Errc::bad_config,
+                "--lookup cluster: this is no pod (KUBERNETES_SERVICE_HOST is not set); give "
+                "--kubeconfig, or --lookup file:PATH");
+  ClusterAccess out;
+  const std::string authority =
+      host.find(':') == std::string_view::npos ? std::string(host) : "[" + std::string(host) + "]";
+  if (!read_server("https://" + authority + ":" + std::string(port), out))
+    return fail(Errc::bad_config, "KUBERNETES_SERVICE_HOST or _PORT makes no sense");
+  out.server_name = out.host;
+  out.token_file = folder + "/token";
+  Result<std::string> ca = read_file(folder + "/ca.crt", "the service account's CA");
+  if (!ca) return std::unexpected(ca.error());
+  out.ca_pem = std::move(*ca);
+  return out;
+}
+
+}  // namespace rayhook
