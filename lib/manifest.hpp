@@ -26,17 +26,19 @@ inline constexpr int kMaxManifestDepth = 100;
 /// templates of a workload (a RayCluster has several).
 struct Subject {
   ObjectKind kind = ObjectKind::pod;
-  std::string pointer;   ///< JSON pointer from the object to the pod template; "" for the object itself
-  OrderedJson object;    ///< the Pod (metadata + spec, apiVersion and kind filled in) or the Service
-  std::string controller_kind;  ///< what will own such pods ("ReplicaSet", "Job", …); "" for bare ones
+  std::string
+      pointer;  ///< JSON pointer from the object to the pod template; "" for the object itself
+  OrderedJson object;  ///< the Pod (metadata + spec, apiVersion and kind filled in) or the Service
+  std::string
+      controller_kind;  ///< what will own such pods ("ReplicaSet", "Job", …); "" for bare ones
 };
 
 /// One object of the input: a YAML document, or one item of a `List`.
 struct ManifestObject {
-  std::size_t document = 0;      ///< 1-based number of the YAML document in its file
-  std::size_t line = 0;          ///< 1-based line where the document begins
-  std::string api_version, kind, name, ns;   ///< as written; empty where absent or not a string
-  std::vector<Subject> subjects; ///< what Rayhook looks at; empty for kinds of no concern
+  std::size_t document = 0;                 ///< 1-based number of the YAML document in its file
+  std::size_t line = 0;                     ///< 1-based line where the document begins
+  std::string api_version, kind, name, ns;  ///< as written; empty where absent or not a string
+  std::vector<Subject> subjects;  ///< what Rayhook looks at; empty for kinds of no concern
 };
 
 /// A manifest file in memory: YAML (several documents, `List`s, anchors, JSON being YAML) that can
