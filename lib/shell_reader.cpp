@@ -165,15 +165,14 @@ void ShellReader::continuation() {
   const std::size_t begin = cursor.at();
   std::size_t end = begin;
   while (end + 1 < text.size() && text[end] == '\\' && text[end + 1] == '\n') end += 2;
-  if (begin > 0) {
-    // The joined text may be another name or operator than its parts: `X_SERVICE_HOST\⏎NAME`,
-    // `<\⏎<`, `$\⏎(`.
-    const char before = text[begin - 1];
-    const bool operator_begins = std::string_view("$<>(").contains(before);
-    const bool joins = end < text.size() && could_join(before) && could_join(text[end]);
-    if (operator_begins || joins) return fail(ShellDoubt::unreadable);
-  }
+  const char before = begin > 0 ? text[begin - 1] : '\n';
+  const char after = end < text.size() ? text[end] : '\n';
   cursor.jump(end);
+  // The joined text may be another name or operator than its parts: `X_SERVICE_HOST\⏎NAME`,
+  // `<\⏎<`, `$\⏎(`. What kubelet puts in goes on a name as well.
+  const bool goes_on = could_join(after) || cursor.peek() == SourceCursor::kValue;
+  if (std::string_view("$<>(").contains(before) || (could_join(before) && goes_on))
+    fail(ShellDoubt::unreadable);
 }
 
 void ShellReader::comment() {
