@@ -264,7 +264,6 @@ TEST(ShellNames, ThatTheScriptMaySetAreLeft) {
                           "printf -vH x",
                           "printf \"-vH\" x",
                           "read -raH",
-                          "export \"$X\"H",
                           "a ${H:=x}",
                           "a ${H=x}",
                           "a \"${H:=x}\"",
