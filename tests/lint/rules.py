@@ -87,10 +87,20 @@ def throwing_asio(text):
 
 def json_access(text):
     """`x["key"]` that is read, `.at("key")`, `.get<T>()`, `.value("key", …)`: throw, or worse, on other types."""
-    for match in re.finditer(r'\.(at|value)\(\s*"|\.(template )?get<|\.get_ref<', text):
-        yield match.start()
+    for match in re.finditer(r'\.(at|value)\(\s*"|\.get<|\.get_ref<', text):
+        # Whoever asked for the type a few lines above may take it.
+        asked = re.search(r"is_(object|array|string|boolean|number\w*|structured)\(\)", text[max(0, match.start() - 700):match.start()])
+        if "get" not in match.group() or not asked:
+            yield match.start()
     for match in re.finditer(r'[\w)\]](\["[^"\n]*"\])+', text):
         if not re.match(r"\s*(=[^=]|\.push_back|\+=)", text[match.end():match.end() + 20]):
+            yield match.start()
+
+
+def throwing_dumps(text):
+    """A number, asked for on the same line, cannot be bad UTF-8."""
+    for match in re.finditer(r"\.dump\(\s*(-?\d+)?\s*\)", text):
+        if "is_number" not in text[text.rfind("\n", 0, match.start()) + 1:match.start()]:
             yield match.start()
 
 
@@ -137,10 +147,10 @@ RULES = [
          'reading ["key"], at(), value() and get<>() end the program or throw on JSON of another shape: find() and is_…() first',
          PRODUCT, json_access,
          bad=['auto n = review["request"];', 'review.at("request")', "x.get<int>()", 'f(a["b"]["c"])', 'x.value("a", 3)'],
-         good=['out["metadata"]["name"] = name;', "values[3]", "p.get()", "value.get(number)", "x.value()"]),
+         good=['out["metadata"]["name"] = name;', "if (x.is_string()) use(x.get_ref<const std::string&>());", "values[3]", "p.get()", "value.get(number)", "x.value()"]),
     Rule("dump-without-handler",
          "dump() throws on text that is no UTF-8: dump(-1, ' ', false, json::error_handler_t::replace)",
-         PRODUCT, pattern(r"\.dump\(\s*(-?\d+)?\s*\)"),
+         PRODUCT, throwing_dumps,
          bad=["out += value.dump();", "x.dump(2)"],
          good=["x.dump(-1, ' ', false, json::error_handler_t::replace)"]),
     Rule("throwing-asio",
