@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the server tests drive the real program with: certificates, the process, a plain TLS client,
+and a scripted API server (a real one cannot be made to misbehave)."""
+
+import http.server
+import json
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+PROGRAM = None  # path of rayhook; server_test.py sets it
+SLOW = float(os.environ.get("RAYHOOK_TEST_PATIENCE", "1"))  # sanitizers and busy machines
+PATIENCE = 20 * SLOW
+
+
+class Pki:
+    """A CA and leaves of it, made with the openssl program into a folder of its own."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="rayhook-server-test-")
+        self.ca = self.path("ca.crt")
+        self.openssl("req", "-x509", *self.key("ca.key"), "-out", self.ca, "-days", "2", "-subj", "/CN=test CA")
+        self.cert, self.cert_key = self.leaf("server", "DNS:localhost,IP:127.0.0.1")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def key(self, name):
+        return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", self.path(name)]
+
+    @staticmethod
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+
+    def leaf(self, name, names, days="1", usage="serverAuth"):
+        """Makes NAME.crt and NAME.key; returns both paths. `names` empty: no subjectAltName."""
+        request, cert, extensions = self.path(name + ".csr"), self.path(name + ".crt"), self.path(name + ".ext")
+        self.openssl("req", "-new", *self.key(name + ".key"), "-out", request, "-subj", "/CN=" + name)
+        with open(extensions, "w") as file:
+            file.write(f"extendedKeyUsage={usage}\n" + (f"subjectAltName={names}\n" if names else ""))
+        self.openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self.path("ca.key"), "-CAcreateserial",
+                     "-days", days, "-extfile", extensions, "-out", cert)
+        return cert, self.path(name + ".key")
+
+    def close(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Rayhook:
+    """A running `rayhook serve`; its log lines, parsed, gather in `lines`."""
+
+    def __init__(self, program, pki, *flags, lookup="none", cert=None, key=None):
+        self.pki, self.lines, self.raw, self.told, self.code = pki, [], [], False, None
+        self.changed = threading.Condition()
+        self.process = subprocess.Popen(
+            [program, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--tls-cert",
+             cert or pki.cert, "--tls-key", key or pki.cert_key, "--lookup", lookup, *flags],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.readers = [threading.Thread(target=self.read, daemon=True)]
+        self.readers[0].start()
+        try:
+            self.port = int(self.wait_for(msg="listening")["address"].rpartition(":")[2])
+            self.ops = int(self.wait_for(msg="ops listening")["address"].rpartition(":")[2])
+        except AssertionError:
+            self.process.kill()
+            raise AssertionError(self.process.stderr.read().decode() or "rayhook said nothing")
+
+    def read(self):
+        for line in self.process.stdout:
+            with self.changed:
+                self.raw.append(line)
+                self.lines.append(json.loads(line))
+                self.changed.notify_all()
+        with self.changed:
+            self.lines.append(None)
+            self.changed.notify_all()
+
+    def find(self, **members):
+        return [line for line in self.lines if line and all(line.get(k) == v for k, v in members.items())]
+
+    def wait_for(self, **members):
+        """The first log line with these members; waits for it."""
+        with self.changed:
+            found = self.changed.wait_for(lambda: self.find(**members) or None in self.lines, PATIENCE)
+            assert found and self.find(**members), f"no log line with {members}"
+            return self.find(**members)[0]
+
+    def get(self, path):
+        """Status and body of a path of the plain port."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.ops}{path}", timeout=PATIENCE) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def metric(self, name):
+        """The sum of the samples whose name and labels begin with `name`."""
+        return sum(float(line.rpartition(" ")[2]) for line in self.get("/metrics")[1].splitlines() if line.startswith(name))
+
+    def wait_metric(self, name, least):
+        end = time.monotonic() + PATIENCE
+        while self.metric(name) < least:
+            assert time.monotonic() < end, f"{name} stays at {self.metric(name)}"
+            time.sleep(0.02)
+
+    def connect(self, **options):
+        return Client(self, **options)
+
+    def terminate(self):
+        """SIGTERM, once: a second one would end it at once."""
+        if not self.told:
+            self.told = True
+            self.process.terminate()
+
+    def stop(self):
+        """SIGTERM, unless it was sent already, and the exit code."""
+        if self.code is not None:
+            return self.code
+        self.terminate()
+        try:
+            self.code = self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            self.code = "killed: it did not stop"
+        self.readers[0].join(PATIENCE)
+        self.process.stdout.close()
+        self.errors = self.process.stderr.read().decode()
+        self.process.stderr.close()
+        if self.errors:
+            print(self.errors, file=sys.stderr)  # a sanitizer's, say
+        return self.code
+
+
+class Answer:
+    def __init__(self, status, fields, body):
+        self.status, self.fields, self.body = status, fields, body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+class Client:
+    """A TLS connection, byte by byte where a test wants it."""
+
+    def __init__(self, rayhook, alpn=("http/1.1",), low=None, high=None, cert=None, key=None):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(rayhook.pki.ca)
+        if alpn:
+            context.set_alpn_protocols(list(alpn))
+        if low:
+            context.minimum_version = low
+        if high:
+            context.maximum_version = high
+            context.set_ciphers("DEFAULT:@SECLEVEL=0")
+        if cert:
+            context.load_cert_chain(cert, key)
+        plain = socket.create_connection(("127.0.0.1", rayhook.port), timeout=PATIENCE)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self.socket = context.wrap_socket(plain, server_hostname="localhost")
+        except BaseException:
+            plain.close()
+            raise
+        self.held = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def read(self):
+        """More bytes, b"" at the end, however it comes."""
+        try:
+            return self.socket.recv(65536)
+        except (ssl.SSLEOFError, ConnectionError):
+            return b""
+
+    def answer(self):
+        while b"\r\n\r\n" not in self.held:
+            more = self.read()
+            if not more:
+                raise EOFError(self.held)
+            self.held += more
+        head, _, rest = self.held.partition(b"\r\n\r\n")
+        status, *fields = head.decode().split("\r\n")
+        fields = {name.lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
+        length = int(fields.get("content-length", 0))
+        while len(rest) < length:
+            more = self.read()
+            if not more:
+                raise EOFError(rest)
+            rest += more
+        self.held = rest[length:]
+        return Answer(int(status.split()[1]), fields, rest[:length])
+
+    def post(self, body, path="/mutate?timeout=10s", **fields):
+        """Sends a review (a dict, or bytes) and returns the answer."""
+        self.send(request(body, path, **fields))
+        return self.answer()
+
+    def ended(self):
+        """True if the server has ended the connection without another byte."""
+        return not self.held and self.read() == b""
+
+
+def request(body, path="/mutate?timeout=10s", **fields):
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    fields = {"Host": "localhost", "Content-Type": "application/json", "Content-Length": len(data),
+              **{name.replace("_", "-"): value for name, value in fields.items()}}
+    head = f"POST {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return head.encode() + b"\r\n" + data
+
+
+def review(kind, metadata, spec, uid="u-1", namespace="team-a", dry_run=False, user="alice"):
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": uid, "kind": {"group": "", "version": "v1", "kind": kind}, "namespace": namespace, "operation": "CREATE",
+        "userInfo": {"username": user}, "dryRun": dry_run,
+        "object": {"apiVersion": "v1", "kind": kind, "metadata": {"namespace": namespace, **metadata}, "spec": spec}}}
+
+
+def service(name="ray-head", **more):
+    return review("Service", {"name": name}, {"type": "ClusterIP", "selector": {"app": "ray-head"}, "ports": [
+        {"name": "gcs-server", "port": 6379, "targetPort": 6379}]}, **more)
+
+
+def worker(name="ray-head", **more):
+    """A pod that refers to the Service `name`."""
+    prefix = name.upper().replace("-", "_")
+    script = f"ray start --address=${prefix}_SERVICE_HOST:${prefix}_SERVICE_PORT_GCS_SERVER"
+    return review("Pod", {"generateName": "worker-"}, {"containers": [
+        {"name": "ray", "image": "ray", "command": ["/bin/sh", "-c", script]}]}, **more)
+
+
+def plain_pod(**more):
+    return review("Pod", {"name": "plain"}, {"containers": [{"name": "c", "image": "i"}]}, **more)
+
+
+class ApiServer:
+    """A TLS server that answers GETs as the test says: `script(path, headers)` returns (status, body),
+    or bytes that are sent as they are, or None: then nothing is ever sent."""
+
+    def __init__(self, pki, cert=None, key=None):
+        self.requests, self.script, self.stalled = [], None, threading.Event()
+        self.connections = 0
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def setup(self):
+                outer.connections += 1
+                self.request.settimeout(PATIENCE)
+                self.request = context.wrap_socket(self.request, server_side=True)
+                super().setup()
+
+            def finish(self):
+                super().finish()
+                self.request.close()
+
+            def do_GET(self):
+                outer.requests.append((self.path, dict(self.headers)))
+                answer = outer.script(self.path, self.headers)
+                if answer is None:
+                    outer.stalled.wait(PATIENCE)
+                    self.close_connection = True
+                elif isinstance(answer, bytes):
+                    self.wfile.write(answer)
+                    self.close_connection = True
+                else:
+                    body = answer[1] if isinstance(answer[1], bytes) else json.dumps(answer[1]).encode()
+                    self.wfile.write(b"HTTP/1.1 %d x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+                                     % (answer[0], len(body)) + body)
+
+            def log_message(self, *_):
+                pass
+
+        class Server(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+            block_on_close = False
+
+            def handle_error(self, *_):
+                pass
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert or pki.cert, key or pki.cert_key)
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"https://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def paths(self):
+        return [path for path, _ in self.requests]
+
+    def close(self):
+        self.stalled.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+NOT_FOUND = (404, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404})
+
+
+def stored_service(name, converted, namespace="team-a"):
+    metadata = {"name": name, "namespace": namespace, "uid": "1"}
+    if converted:
+        metadata["annotations"] = {"rayhook/converted": "true"}
+    return 200, {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {
+        "type": "ClusterIP", "clusterIP": "None" if converted else "10.0.0.7", "selector": {"app": "ray-head"},
+        "ports": [{"name": "gcs-server", "port": 6379, "targetPort": 6379, "protocol": "TCP"}]}}
