@@ -183,6 +183,10 @@ class PodDecision {
   /// Lists the mentions that were not rewritten, and why; for `rayhook explain` and the log.
   void find_left(const Container& container, std::size_t first_edits) {
     std::size_t next = first_edits;
+    // Without a command the image's entry point reads args, and that may be a shell.
+    const bool has_command = std::any_of(
+        pod_.texts.begin() + container.texts_begin, pod_.texts.begin() + container.texts_end,
+        [](const Text& text) { return text.field == Field::command; });
     for (std::uint32_t i = container.texts_begin; i < container.texts_end; ++i) {
       const TextEdits* edits = nullptr;
       if (next < edits_.size() && edits_[next].text == i) edits = &edits_[next++];
@@ -193,12 +197,12 @@ class PodDecision {
         while (edits && edit < edits->edits.size() && edits->edits[edit].end <= mention.begin) ++edit;
         if (edits && edit < edits->edits.size() && edits->edits[edit].begin <= mention.begin) continue;
         findings_.push_back({place(container, pod_.texts[i]), std::string(mention.name), {},
-                             why_left(mention, i)});
+                             why_left(mention, i, has_command)});
       }
     }
   }
 
-  std::string_view why_left(const Mention& mention, std::uint32_t text) {
+  std::string_view why_left(const Mention& mention, std::uint32_t text, bool has_command) {
     if (own_.hides(pod_.texts[text], mention.name)) return "the container defines it itself";
     const VariableTable::Row* row = table_.find(mention.name);
     if (!row) {
@@ -228,7 +232,7 @@ class PodDecision {
     const bool dollar = mention.begin > 0 && (at.value[mention.begin - 1] == '$' ||
                                               (mention.begin > 1 && at.value[mention.begin - 1] == '{' &&
                                                at.value[mention.begin - 2] == '$'));
-    if (dollar && !text_.is_script(text) &&
+    if (dollar && has_command && !text_.is_script(text) &&
         (at.field == Field::command || at.field == Field::args)) {
       no_shell_ = true;
       return "no shell expands it here; restored as env";
