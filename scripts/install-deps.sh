@@ -59,7 +59,7 @@ if [[ "$(id -u)" != 0 ]]; then
     fi
 fi
 
-# With APT::Status-Fd apt-get tells in lines of its own how far it is; each new fifth is shown.
+# Each new fifth of what apt-get tells by APT::Status-Fd is shown.
 progress() {
     awk -F: '
         /^(dl|pm)status:/ {
@@ -70,16 +70,21 @@ progress() {
         }'
 }
 
+# What apt-get says goes to the log; how far it is, by descriptor 3, to stdout. (Both on one descriptor would
+# not do: apt-get makes the status one non-blocking, and then packages' scripts fail to write to it. And sudo
+# passes no descriptor on, so the redirection is made behind it.)
 run_apt() {
-    "${become[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 "$@" 2>&1
+    # shellcheck disable=SC2016 # expands in the inner shell
+    "${become[@]}" env DEBIAN_FRONTEND=noninteractive bash -c \
+        'log="$1"; shift; exec 3>&1 >>"$log" 2>&1; exec apt-get -q -o Dpkg::Use-Pty=0 -o APT::Status-Fd=3 "$@"' \
+        bash "$log" "$@"
 }
 
 started=$SECONDS
 echo "install-deps: installing ${#missing[@]} packages from Debian: ${missing[*]}"
 log="$(mktemp)"
 trap 'rm -f "$log"' EXIT
-if ! run_apt update >"$log" ||
-    ! run_apt -o APT::Status-Fd=1 install -y --no-install-recommends "${missing[@]}" | tee -a "$log" | progress; then
+if ! run_apt update >/dev/null || ! run_apt install -y --no-install-recommends "${missing[@]}" | progress; then
     tail -n 15 "$log" >&2
     echo "install-deps: apt-get failed (its last lines are above)." >&2
     echo "  No network, or another apt at work? Run the same command again once that is mended." >&2
