@@ -246,7 +246,7 @@ void ShellReader::open_braces(Dollar& dollar) {
   }
 }
 
-void ShellReader::skip(Frame frame, int levels) {
+void ShellReader::skip(Frame frame) {
   // No script that anyone wrote nests deeper; a bound keeps this free of memory and recursion.
   constexpr std::size_t kDeepest = 64;
   std::array<Frame, kDeepest> stack;
@@ -268,12 +268,13 @@ void ShellReader::skip(Frame frame, int levels) {
     in_word = stack[depth] == Frame::quotes || stack[depth] == Frame::braces;
     cursor.advance();
   };
-  for (; levels > 0; --levels) push(frame);
+  push(frame);
 
   while (depth > 0) {
     const Frame top = stack[depth - 1];
     const bool is_command = top == Frame::command;
-    const bool is_code = is_command || top == Frame::arithmetic;
+    const bool is_arithmetic = top == Frame::arithmetic || top == Frame::group;
+    const bool is_code = is_command || is_arithmetic;
     const bool quoted = top == Frame::quotes || top == Frame::quoted_braces;
     const int c = cursor.peek();
     if (is_name_char(c)) {
@@ -326,7 +327,7 @@ void ShellReader::skip(Frame frame, int levels) {
         in_word = true;
         continue;
       case '$': {
-        const bool braces_are_quoted = quoted || top == Frame::arithmetic;
+        const bool braces_are_quoted = quoted || is_arithmetic;
         in_word = true;
         switch (dollar(braces_are_quoted).kind) {
           case Dollar::Kind::braces:
@@ -336,7 +337,6 @@ void ShellReader::skip(Frame frame, int levels) {
             push(Frame::command);
             break;
           case Dollar::Kind::arithmetic:
-            push(Frame::arithmetic);
             push(Frame::arithmetic);
             break;
           case Dollar::Kind::translated:
@@ -352,10 +352,15 @@ void ShellReader::skip(Frame frame, int levels) {
         // Arithmetic, or two subshells.
         if (is_command && cursor.next_is('(')) return fail(ShellDoubt::unreadable);
         cursor.advance();
-        push(top);
+        push(is_command ? Frame::command : Frame::group);
         continue;
       case ')':
         if (!is_code) break;
+        if (top == Frame::arithmetic) {
+          // `$((a) | b)`: bash now takes it for a command, dash goes on looking for `))`.
+          if (!cursor.next_is(')')) return fail(ShellDoubt::unreadable);
+          cursor.advance();
+        }
         pop();
         continue;
       case '}':
@@ -366,7 +371,10 @@ void ShellReader::skip(Frame frame, int levels) {
         if (is_code && !in_word) return fail(ShellDoubt::unreadable);  // a comment may hold a `)`
         break;
       case '<':
-        if (is_code && cursor.next_is('<')) return fail(ShellDoubt::unreadable);
+      case '>':
+        // A here-document, or in braces a substitution that only bash might see.
+        if (is_code && c == '<' && cursor.next_is('<')) return fail(ShellDoubt::unreadable);
+        if (top == Frame::braces && cursor.next_is('(')) return fail(ShellDoubt::unreadable);
         in_word = false;
         cursor.advance();
         continue;
@@ -382,7 +390,6 @@ void ShellReader::skip(Frame frame, int levels) {
       case ';':
       case '&':
       case '|':
-      case '>':
         in_word = false;
         cursor.advance();
         continue;

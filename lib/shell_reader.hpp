@@ -147,7 +147,8 @@ struct Dollar {
 /// What a nested construct ends with, and how it is read till then.
 enum class Frame : std::uint8_t {
   command,        ///< $( … ), ( … ) in it, <( … )
-  arithmetic,     ///< $(( … )), ( … ) in it
+  arithmetic,     ///< $(( … ))
+  group,          ///< ( … ) in arithmetic
   braces,         ///< ${ … }
   quoted_braces,  ///< ${ … } within double quotes or a here-document, where quotes are disputed
   quotes,         ///< " … "
@@ -155,9 +156,9 @@ enum class Frame : std::uint8_t {
 
 class ShellReader {
  public:
-  ShellReader(std::string_view text, std::span<const std::string_view> names,
+  ShellReader(std::string_view text, std::span<const std::string_view> interesting,
               const KubeletPass& kubelet)
-      : cursor(text, kubelet), names(names) {}
+      : cursor(text, kubelet), names(interesting) {}
 
   SourceCursor cursor;
   NameTable names;
@@ -191,8 +192,7 @@ class ShellReader {
   /// `quoted`: where quotes after the dollar mean nothing.
   Dollar dollar(bool quoted);
   /// Reads on behind what opened the frame until it is closed; nothing in it is of use.
-  /// `$((` opens two at once.
-  void skip(Frame frame, int levels = 1);
+  void skip(Frame frame);
 
  private:
   void open_braces(Dollar& dollar);

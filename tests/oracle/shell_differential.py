@@ -93,6 +93,10 @@ class Grammar:
             f"$OTHER\\\n${n}", f"$1${n}", f"$?${n}", f"${n}$({n})", f"$({n})${n}", f"'\\'${n}", f"$''${n}",
             f"$$({n})", f"$${n}", f"$${{{n}}}", f"${n}[0]", f"${{{n}[0]}}", f"${n}é", f"é${n}",
             f"${{{n}/a/b}}", f"${{{n}^^}}", f"${{OTHER}}${n}",
+            f"${{{n}#[}}]}}", f"${{UNSET:-{{a}}}}", f'${{UNSET:-"}}"}}', f"${{UNSET:-\\}}}}", f"\"${{UNSET:-\\}}}}\"",
+            f'"`echo "${n} x"`"', "`echo '\\`'`", f"$(((1+(2))*3))", f"$(${n})", f"$(echo; (echo ')'; echo \\))",
+            f"`echo \\${n}`", f"$(echo `echo ')'`)", f"${{UNSET:-`echo }}`}}", f"${{UNSET:-$(echo }})}}",
+            *self.wild(f"$((echo 1) | cat)", f"$( (echo ${n}) )", f"${{UNSET:-<(echo }})}}"),
             *self.wild(f"$(# c )\n)", f"$(case a in a) echo ${n};; esac)", f"$(cat <<E\n${n}\nE\n)", n), f"<(echo ${n})", f"\"$OTHER${n}\"",
         ])
 

@@ -162,6 +162,9 @@ TEST(ShellExpansions, SubstitutionsAreSkippedWhole) {
   EXPECT_EQ(shell("a \"`b \\`c\\` \\\"$H\\\"`\" $P"), "a \"`b \\`c\\` \\\"$H\\\"`\" @@P");
   EXPECT_EQ(hook("a $((1 + (2 * $P))) $H"), "a $((1 + (2 * $P))) @@H");
   EXPECT_EQ(hook("a <(b $H) $P"), "a <(b $H) @@P");
+  EXPECT_EQ(hook("a $((b) | c) $P))"), kUnreadable);  // dash reads on to the `))`
+  EXPECT_EQ(hook("a $((1)) $(((1))) $((((1))+1)) $P"), "a $((1)) $(((1))) $((((1))+1)) @@P");
+  EXPECT_EQ(hook("a ${X:-<(b)} $P"), kUnreadable);
   EXPECT_EQ(hook("a $(case x in x) b;; esac) $P"), kUnreadable);
   EXPECT_EQ(hook("a $(b # )\n) $P"), kUnreadable);
   EXPECT_EQ(hook("a $(cat <<E\n)\nE\n) $P"), kUnreadable);
@@ -248,36 +251,16 @@ TEST(ShellContinuations, JoinWhatTheyStandBetween) {
 }
 
 TEST(ShellNames, ThatTheScriptMaySetAreLeft) {
-  for (const char* set : {"H=1",
-                          "H=1 b",
-                          "H+=1",
-                          "export H",
-                          "export H=1",
-                          "export \"H=1\"",
-                          "export 'H'",
-                          "read H",
-                          "read -r H",
-                          "read \"H\"",
-                          "unset H",
-                          "for H in a; do b; done",
-                          "printf -v H x",
-                          "printf -vH x",
-                          "printf \"-vH\" x",
-                          "read -raH",
-                          "a ${H:=x}",
-                          "a ${H=x}",
-                          "a \"${H:=x}\"",
-                          "a ${X:-${H:=x}}",
-                          "H[0]=1",
-                          "H()(a)",
-                          "sh -c 'H=1; b'",
-                          "local H",
-                          "X=\"H\"",
-                          "mapfile H <f",
-                          "getopts a H",
-                          "a ${H[0]=x}",
-                          "A[H=1]=2",
-                          "X='(H=1)'",
+  for (const char* set : {"H=1",           "H=1 b",           "H+=1",
+                          "export H",      "export H=1",      "export \"H=1\"",
+                          "export 'H'",    "read H",          "read -r H",
+                          "read \"H\"",    "unset H",         "for H in a; do b; done",
+                          "printf -v H x", "printf -vH x",    "printf \"-vH\" x",
+                          "read -raH",     "a ${H:=x}",       "a ${H=x}",
+                          "a \"${H:=x}\"", "a ${X:-${H:=x}}", "H[0]=1",
+                          "H()(a)",        "sh -c 'H=1; b'",  "local H",
+                          "X=\"H\"",       "mapfile H <f",    "getopts a H",
+                          "a ${H[0]=x}",   "A[H=1]=2",        "X='(H=1)'",
                           "X='H+=1'"}) {
     const std::string text = std::string(set) + "\na ";
     EXPECT_EQ(shell(text + "$H $P"), text + "$H @@P") << set;
