@@ -17,7 +17,7 @@ constexpr asio::use_awaitable_t<Executor> kTask;
 
 /// The address and port of a flag; an unspecified address for `:PORT`.
 Result<Tcp::endpoint> parse_endpoint(std::string_view text, std::string_view flag) {
-  const auto bad = [&] {
+  const auto bad = [flag, text] {
     return fail(Errc::bad_usage, std::string(flag) + " " + std::string(text) +
                                      ": expected IP:PORT, [IPv6]:PORT or :PORT");
   };

@@ -50,7 +50,7 @@ class Parser final : public http::basic_parser<true> {
  public:
   RequestHead head;
   unsigned hosts = 0, content_lengths = 0, transfer_encodings = 0, content_types = 0;
-  bool list_of_lengths = false, upgrade = false, bad_target = false;
+  bool list_of_lengths = false, upgrade = false, bad_target = false, other_coding = false;
   std::string* body = nullptr;  // where chunks go
 
  private:
@@ -96,6 +96,7 @@ class Parser final : public http::basic_parser<true> {
         break;
       case http::field::transfer_encoding:
         ++transfer_encodings;
+        other_coding = other_coding || !beast::iequals(text, "chunked");
         break;
       case http::field::content_type:
         ++content_types;
@@ -137,7 +138,7 @@ Refusal refusal_for(const beast::error_code& error) {
   if (error == http::error::body_limit)
     return {HttpFault::too_large, "the body is larger than an AdmissionReview can be"};
   if (error == http::error::header_limit) return kHeadTooLarge;
-  return {HttpFault::bad_request, "not a well-formed HTTP/1.1 request"};
+  return {HttpFault::bad_request, "not a well-formed HTTP/1 request"};
 }
 
 /// What Beast takes but nobody should: see beast PR 3098 and RFC 9112 sections 5.2 and 6.3.
@@ -145,7 +146,7 @@ std::optional<std::string_view> objection(const Parser& parser) {
   const RequestHead& head = parser.head;
   if (parser.bad_target) return "the request target must be a path";
   if (parser.upgrade) return "no upgrade is offered";
-  if (parser.transfer_encodings > 1 || (parser.transfer_encodings == 1 && !parser.chunked()))
+  if (parser.transfer_encodings > 1 || parser.other_coding)
     return "the only transfer coding that is taken is chunked, alone";
   if (parser.chunked() && !head.http11) return "HTTP/1.0 knows no chunks";
   if (parser.content_lengths > 1 || parser.list_of_lengths)
@@ -208,6 +209,9 @@ RequestParser::Got RequestParser::read_head(std::string_view bytes, std::size_t&
 
 RequestParser::Got RequestParser::read_chunks(std::string_view bytes, std::size_t& consumed,
                                               std::string& body) {
+  // At least `0 CRLF CRLF` is still to come, and Beast asserts that it sees that much.
+  constexpr std::size_t kLeast = 5;
+  if (bytes.size() < kLeast) return Got::more;
   State& state = *state_;
   Parser& parser = *state.parser;
   parser.eager(true);

@@ -108,12 +108,14 @@ std::string KubeClient::State::request(const std::string& path) {
 bool KubeClient::State::expect_server(Stream& stream) const {
   SSL* ssl = stream.native_handle();
   X509_VERIFY_PARAM* param = SSL_get0_param(ssl);
-  ErrorCode no_address;
-  asio::ip::make_address(access.server_name, no_address);
-  if (!no_address) return X509_VERIFY_PARAM_set1_ip_asc(param, access.server_name.c_str()) == 1;
+  std::string name = access.server_name;
+  ErrorCode error;
+  asio::ip::make_address(name, error);
+  if (!error) return X509_VERIFY_PARAM_set1_ip_asc(param, name.c_str()) == 1;
   X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  return X509_VERIFY_PARAM_set1_host(param, access.server_name.c_str(), 0) == 1 &&
-         SSL_set_tlsext_host_name(ssl, access.server_name.c_str()) == 1;
+  return X509_VERIFY_PARAM_set1_host(param, name.c_str(), 0) == 1 &&
+         // SSL_set_tlsext_host_name, without its cast.
+         SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data()) == 1;
 }
 
 namespace {

@@ -90,7 +90,7 @@ class Reader {
   std::optional<Error> error_;
 };
 
-/// `https://host:port/path` into its parts.
+/// An https URL into host, port and path.
 bool read_server(std::string_view url, ClusterAccess& out) {
   constexpr std::string_view kScheme = "https://";
   if (!url.starts_with(kScheme)) return false;
@@ -121,7 +121,7 @@ bool read_server(std::string_view url, ClusterAccess& out) {
 
 void read_cluster(Reader& reader, const YAML::Node& cluster, ClusterAccess& out) {
   if (!read_server(reader.text(cluster, "server"), out))
-    reader.refuse("server is not https://HOST[:PORT][/PATH]");
+    reader.refuse("server is not an https URL");
   const std::string insecure = reader.text(cluster, "insecure-skip-tls-verify");
   if (!insecure.empty() && insecure != "false")
     reader.refuse(
@@ -140,7 +140,8 @@ void read_user(Reader& reader, const YAML::Node& user, ClusterAccess& out) {
       reader.refuse(std::string(program) +
                     " is refused: Rayhook runs no programs; use a token, a tokenFile or a client "
                     "certificate");
-  if (user["username"] || user["password"]) reader.refuse("basic authentication is not supported");
+  for (const char* basic : {"username", "password"})
+    if (user[basic]) reader.refuse("basic authentication is not supported");
   out.client_cert_pem = reader.pem(user, "client-certificate");
   out.client_key_pem = reader.pem(user, "client-key");
   if (out.client_cert_pem.empty() != out.client_key_pem.empty())

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP session over memory: answers byte by byte, limits, phases, connections that go on or
+// end.
+#include <gmock/gmock.h>
+
+#include <stdexcept>
+
+#include "support.hpp"
+
+namespace rayhook::test {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+const std::string kLeaveBody =
+    R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u1",)"
+    R"("allowed":true,"auditAnnotations":{"reason":"no-reference","review-uid":"u1"}}})"
+    "\n";
+const std::string kLeaveAnswer =
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " +
+    std::to_string(kLeaveBody.size()) + "\r\n\r\n" + kLeaveBody;
+
+std::string fault(std::string_view status, std::string_view text, std::string_view fields) {
+  return "HTTP/1.1 " + std::string(status) +
+         "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: " +
+         std::to_string(text.size() + 1) + "\r\nX-Content-Type-Options: nosniff" +
+         std::string(fields) + "\r\n\r\n" + std::string(text) + "\n";
+}
+
+std::string chunked(std::string_view body, std::size_t size) {
+  std::string out =
+      "POST /mutate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+      "Transfer-Encoding: chunked\r\n\r\n";
+  while (!body.empty()) {
+    const std::string_view piece = body.substr(0, size);
+    char length[20];
+    std::snprintf(length, sizeof length, "%zx", piece.size());
+    out += std::string(length) + "\r\n" + std::string(piece) + "\r\n";
+    body.remove_prefix(piece.size());
+  }
+  return out + "0\r\n\r\n";
+}
+
+class SessionTest : public testing::Test {
+ protected:
+  World world;
+  Client client{world.context};
+  std::uint64_t faults(HttpFault kind) {
+    const std::string line =
+        "rayhook_http_errors_total{reason=\"" + std::string(word(kind)) + "\"} ";
+    const std::string text = world.metrics.text();
+    return std::stoull(text.substr(text.find(line) + line.size()));
+  }
+};
+
+TEST_F(SessionTest, AnswersAReview) {
+  client.send(post(review_body()));
+  EXPECT_EQ(client.out, kLeaveAnswer);
+  EXPECT_FALSE(client.closed);
+  EXPECT_TRUE(client.session.idle());
+}
+
+TEST_F(SessionTest, AnswersAPatch) {
+  client.send(post(head_service_body()));
+  EXPECT_THAT(client.out, HasSubstr(R"("patchType":"JSONPatch","patch":")"));
+}
+
+TEST_F(SessionTest, TheSameAnswerWhereverTheBytesAreCut) {
+  const std::string request = post(review_body());
+  for (std::size_t cut = 1; cut < request.size(); ++cut) {
+    Client fresh(world.context);
+    fresh.send(std::string_view(request).substr(0, cut));
+    ASSERT_EQ(fresh.out, "") << cut;
+    fresh.send(std::string_view(request).substr(cut));
+    ASSERT_EQ(fresh.out, kLeaveAnswer) << cut;
+  }
+  Client drip(world.context);
+  drip.send(request, 1);
+  EXPECT_EQ(drip.out, kLeaveAnswer);
+}
+
+TEST_F(SessionTest, TheSameAnswerWhateverTheChunks) {
+  for (std::size_t size = 1; size < 40; ++size)
+    for (std::size_t piece : {std::size_t{1}, std::size_t{3}, std::size_t{1} << 20}) {
+      Client fresh(world.context);
+      fresh.send(chunked(review_body(), size), piece);
+      ASSERT_EQ(fresh.out, kLeaveAnswer) << size << " " << piece;
+      ASSERT_TRUE(fresh.session.idle());
+    }
+}
+
+TEST_F(SessionTest, PipelinedRequestsAreAnsweredInOrder) {
+  std::string all, expected;
+  for (int i = 0; i < 50; ++i) {
+    all += i % 3 == 0 ? chunked(review_body(), 100) : post(review_body());
+    expected += kLeaveAnswer;
+  }
+  client.send(all);
+  EXPECT_EQ(client.take(), expected);
+  client.send(all, 7);
+  EXPECT_EQ(client.take(), expected);
+}
+
+TEST_F(SessionTest, AuditDecidesAndReportsButNeverPatches) {
+  client.send(post(head_service_body(), {}, "/audit"));
+  EXPECT_THAT(client.out, HasSubstr(R"("allowed":true)"));
+  EXPECT_THAT(client.out, HasSubstr(R"("reason":"converted")"));
+  EXPECT_THAT(client.out, Not(HasSubstr("patch")));
+  EXPECT_THAT(world.metrics.text(),
+              HasSubstr(R"(outcome="patch",reason="converted",dry_run="false",mode="audit"} 1)"));
+  EXPECT_THAT(world.log.text(), HasSubstr(R"("mode":"audit")"));
+}
+
+TEST_F(SessionTest, WrongPath) {
+  client.send(post(review_body(), {}, "/mutate/"));
+  EXPECT_EQ(client.take(), fault("404 Not Found", "there is only /mutate and /audit here", ""));
+  client.send(post(review_body()));
+  EXPECT_EQ(client.out, kLeaveAnswer) << "the connection goes on";
+  EXPECT_EQ(faults(HttpFault::not_found), 1U);
+}
+
+TEST_F(SessionTest, WrongMethod) {
+  client.send("GET /mutate HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_EQ(client.take(), fault("405 Method Not Allowed", "an AdmissionReview is sent with POST",
+                                 "\r\nAllow: POST"));
+  client.send("GET /mutate HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc");
+  EXPECT_THAT(client.take(), StartsWith("HTTP/1.1 405 "));
+  client.send("HEAD /mutate HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(client.out, testing::EndsWith("Allow: POST\r\n\r\n")) << "no body to a HEAD";
+  client.take();
+  client.send("OPTIONS /mutate HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(client.take(), StartsWith("HTTP/1.1 405 "));
+  client.send(post(review_body()));
+  EXPECT_EQ(client.out, kLeaveAnswer);
+}
+
+TEST_F(SessionTest, ContentType) {
+  const auto answer = [this](std::string_view type) {
+    Client fresh(world.context);
+    fresh.send("POST /mutate HTTP/1.1\r\nHost: h\r\n" + std::string(type) + "Content-Length: " +
+               std::to_string(review_body().size()) + "\r\n\r\n" + review_body());
+    return fresh.out.substr(0, 12);
+  };
+  EXPECT_EQ(answer("Content-Type: application/json\r\n"), "HTTP/1.1 200");
+  EXPECT_EQ(answer("content-type:Application/JSON ; charset=utf-8\r\n"), "HTTP/1.1 200");
+  EXPECT_EQ(answer(""), "HTTP/1.1 400");
+  EXPECT_EQ(answer("Content-Type: text/json\r\n"), "HTTP/1.1 400");
+  EXPECT_EQ(answer("Content-Type: application/jsonx\r\n"), "HTTP/1.1 400");
+  EXPECT_EQ(answer("Content-Type: application/json\r\nContent-Type: application/json\r\n"),
+            "HTTP/1.1 400");
+}
+
+TEST_F(SessionTest, BadBodiesGetOneLineAndTheConnectionGoesOn) {
+  for (const std::string& body :
+       {std::string("{"), std::string("[]"), std::string("null"), std::string("\0\xff", 2),
+        std::string("{}{}"), std::string(100'000, '['), std::string(""),
+        std::string(R"({"apiVersion":"\u000d\u000aX: y"})")}) {
+    client.send(post(body));
+    const std::string answer = client.take();
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 400 Bad Request\r\n")) << body.substr(0, 20);
+    const std::string text = answer.substr(answer.find("\r\n\r\n") + 4);
+    EXPECT_EQ(text.find('\n'), text.size() - 1) << text;
+    EXPECT_FALSE(client.closed);
+  }
+  client.send(post(review_body()));
+  EXPECT_EQ(client.out, kLeaveAnswer);
+}
+
+TEST_F(SessionTest, BodyAtTheLimitAndOnePastIt) {
+  world.limits.body_bytes = 2000;
+  std::string body = review_body();
+  body.resize(2000, ' ');
+  client.send(post(body));
+  EXPECT_EQ(client.take(), kLeaveAnswer);
+  client.send(chunked(body, 999));
+  EXPECT_EQ(client.take(), kLeaveAnswer);
+  body += ' ';
+  for (const std::string& request : {post(body), chunked(body, 999)}) {
+    Client fresh(world.context);
+    fresh.send(request);
+    EXPECT_THAT(fresh.out, StartsWith("HTTP/1.1 413 Content Too Large\r\n"));
+    EXPECT_THAT(fresh.out, HasSubstr("\r\nConnection: close\r\n"));
+    EXPECT_TRUE(fresh.closed);
+    EXPECT_TRUE(fresh.session.unread_input());
+  }
+}
+
+TEST_F(SessionTest, TheBiggestReviewThereIs) {
+  std::string body = review_body();
+  body.resize(kMaxReviewBytes, ' ');
+  client.send(post(body), 16'384);
+  EXPECT_EQ(client.take(), kLeaveAnswer);
+  client.send(chunked(body, 65'536), 16'384);
+  EXPECT_EQ(client.take(), kLeaveAnswer);
+}
+
+TEST_F(SessionTest, HeaderAtTheLimitAndOnePastIt) {
+  const std::string plain = post(review_body());
+  const std::size_t head = plain.find("\r\n\r\n") + 4;
+  const std::string_view name = "X-Filler: ";
+  const auto filled = [&](std::size_t bytes) {
+    return post(review_body(),
+                std::string(name) + std::string(bytes - head - name.size() - 2, 'x') + "\r\n");
+  };
+  for (const std::size_t piece : {std::size_t{1} << 20, std::size_t{100}}) {
+    Client fits(world.context);
+    fits.send(filled(world.limits.head_bytes), piece);
+    EXPECT_EQ(fits.out, kLeaveAnswer) << piece;
+    Client beyond(world.context);
+    beyond.send(filled(world.limits.head_bytes + 1), piece);
+    EXPECT_THAT(beyond.out, StartsWith("HTTP/1.1 431 ")) << piece;
+    EXPECT_TRUE(beyond.closed);
+  }
+  Client endless(world.context);
+  endless.send(std::string(100'000, 'A'), 1000);
+  EXPECT_TRUE(endless.closed);
+  EXPECT_GT(endless.unsent, 90'000U) << "only the limit was held";
+}
+
+TEST_F(SessionTest, ChunkExtensionsAndTrailersAreBounded) {
+  const std::string head =
+      "POST /mutate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+      "Transfer-Encoding: chunked\r\n\r\n";
+  Client extension(world.context);
+  extension.send(head + "5;a=" + std::string(1'000'000, 'x'), 4096);
+  EXPECT_THAT(extension.out, StartsWith("HTTP/1.1 400 "));
+  EXPECT_GT(extension.unsent, 900'000U);
+  Client trailer(world.context);
+  std::string trailers = head + "0\r\n";
+  for (int i = 0; i < 50'000; ++i) trailers += "X-Trailer: some text here\r\n";
+  trailer.send(trailers, 4096);
+  EXPECT_THAT(trailer.out, StartsWith("HTTP/1.1 400 "));
+  EXPECT_GT(trailer.unsent, 900'000U);
+}
+
+TEST_F(SessionTest, TrailersChangeNothing) {
+  std::string request = chunked(review_body(), 50);
+  request.insert(request.size() - 2, "Content-Type: text/plain\r\nHost: other\r\nX-Admin: 1\r\n");
+  client.send(request);
+  EXPECT_EQ(client.out, kLeaveAnswer);
+}
+
+TEST_F(SessionTest, KeepAliveByVersion) {
+  const auto http10 = [](std::string_view fields) {
+    return "POST /mutate HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: " +
+           std::to_string(review_body().size()) + "\r\n" + std::string(fields) + "\r\n" +
+           review_body();
+  };
+  Client plain(world.context);
+  plain.send(http10(""));
+  EXPECT_THAT(plain.out, HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_TRUE(plain.closed);
+  EXPECT_FALSE(plain.session.unread_input());
+  Client kept(world.context);
+  kept.send(http10("Connection: keep-alive\r\n"));
+  EXPECT_THAT(kept.out, HasSubstr("\r\nConnection: keep-alive\r\n"));
+  EXPECT_FALSE(kept.closed);
+  Client closing(world.context);
+  closing.send(post(review_body(), "Connection: close\r\n"));
+  EXPECT_THAT(closing.out, HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_TRUE(closing.closed);
+}
+
+TEST_F(SessionTest, ExpectContinue) {
+  const std::string request = post(review_body(), "Expect: 100-continue\r\n");
+  const std::size_t head = request.find("\r\n\r\n") + 4;
+  client.send(std::string_view(request).substr(0, head));
+  EXPECT_EQ(client.take(), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send(std::string_view(request).substr(head));
+  EXPECT_EQ(client.take(), kLeaveAnswer);
+  client.send(request);
+  EXPECT_EQ(client.take(), kLeaveAnswer) << "who sends the body anyway needs no invitation";
+  Client other(world.context);
+  other.send(post(review_body(), "Expect: miracles\r\n"));
+  EXPECT_THAT(other.out, StartsWith("HTTP/1.1 417 "));
+  EXPECT_TRUE(other.closed);
+  Client refused(world.context);
+  refused.send("POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_THAT(refused.out, StartsWith("HTTP/1.1 404 ")) << "at once, not after the body";
+  EXPECT_TRUE(refused.closed);
+  Client no_body(world.context);
+  no_body.send("POST /mutate HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_THAT(no_body.out, StartsWith("HTTP/1.1 400 "));
+}
+
+TEST_F(SessionTest, PhasesHaveTheirTimes) {
+  const TimePoint start = world.clock.now();
+  EXPECT_EQ(client.session.deadline(), start + world.limits.idle);
+  world.clock.advance(seconds(5));
+  const std::string request = post(review_body());
+  client.send("POST");
+  EXPECT_EQ(client.session.deadline(), start + seconds(5) + world.limits.header);
+  world.clock.advance(seconds(3));
+  client.send(" /mutate");
+  EXPECT_EQ(client.session.deadline(), start + seconds(5) + world.limits.header)
+      << "from the first byte, however it drips";
+  const std::size_t head = request.find("\r\n\r\n") + 4;
+  client.send(std::string_view(request).substr(12, head - 12));
+  EXPECT_EQ(client.session.deadline(), start + seconds(8) + world.limits.body);
+  world.clock.advance(seconds(1));
+  client.send(std::string_view(request).substr(head, 10));
+  EXPECT_EQ(client.session.deadline(), start + seconds(8) + world.limits.body);
+  client.send(std::string_view(request).substr(head + 10));
+  EXPECT_EQ(client.session.deadline(), start + seconds(9) + world.limits.idle);
+}
+
+TEST_F(SessionTest, TimeoutsAreCountedByPhase) {
+  client.session.expired();
+  EXPECT_EQ(faults(HttpFault::header_timeout), 0U) << "an idle connection is no fault";
+  Client header(world.context);
+  header.send("POST /mu");
+  header.session.expired();
+  EXPECT_EQ(faults(HttpFault::header_timeout), 1U);
+  Client body(world.context);
+  body.send(post(review_body()).substr(0, 200));
+  body.session.expired();
+  EXPECT_EQ(faults(HttpFault::body_timeout), 1U);
+  Client writing(world.context);
+  const std::string request = post(review_body());
+  std::ranges::copy(request, writing.session.space().begin());
+  ASSERT_EQ(writing.session.received(request.size()), Session::Step::write);
+  EXPECT_EQ(writing.session.deadline(), world.clock.now() + world.limits.write);
+  writing.session.expired();
+  EXPECT_EQ(faults(HttpFault::write_timeout), 1U);
+}
+
+TEST_F(SessionTest, AnEndInTheMiddleIsCounted) {
+  EXPECT_FALSE(client.session.ended());
+  Client half(world.context);
+  half.send(post(review_body()).substr(0, 30));
+  EXPECT_TRUE(half.session.ended());
+  EXPECT_EQ(faults(HttpFault::truncated), 1U);
+}
+
+TEST_F(SessionTest, DrainingEndsConnectionsWithTheirAnswer) {
+  client.send(post(review_body()));
+  EXPECT_EQ(client.take(), kLeaveAnswer);
+  world.draining = true;
+  client.send(post(review_body()));
+  EXPECT_THAT(client.out, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(client.out, HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_TRUE(client.closed);
+}
+
+TEST_F(SessionTest, ConnectionsEndByAgeAndNumberOfRequests) {
+  world.limits.max_requests = 3;
+  client.send(post(review_body()));
+  client.send(post(review_body()));
+  EXPECT_EQ(client.take(), kLeaveAnswer + kLeaveAnswer);
+  client.send(post(review_body()));
+  EXPECT_THAT(client.out, HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_TRUE(client.closed);
+  Client old(world.context);
+  world.clock.advance(world.limits.max_age);
+  old.send(post(review_body()));
+  EXPECT_TRUE(old.closed);
+}
+
+TEST_F(SessionTest, FactsFromTheNetwork) {
+  world.lookup.now = false;
+  client.send(post(review_body()));
+  ASSERT_TRUE(client.waits_for_facts);
+  EXPECT_EQ(client.out, "");
+  EXPECT_EQ(client.session.needs().ns, "team-a");
+  EXPECT_EQ(client.session.review().uid, "u1");
+  EXPECT_EQ(client.session.deadline(), TimePoint::max());
+  EXPECT_EQ(client.session.facts_deadline(),
+            world.clock.now() + seconds(10) - std::chrono::milliseconds(500));
+  EXPECT_EQ(world.metrics.in_flight(), 1);
+  client.follow(client.session.fulfilled(Facts{}));
+  EXPECT_EQ(client.out, kLeaveAnswer);
+  EXPECT_EQ(world.metrics.in_flight(), 0);
+}
+
+TEST_F(SessionTest, TheTimeoutOfTheReviewBoundsItsLookups) {
+  world.lookup.now = false;
+  const auto patience = [this](std::string_view target) {
+    Client fresh(world.context);
+    fresh.send(post(review_body(), {}, target));
+    return std::chrono::duration_cast<std::chrono::milliseconds>(fresh.session.facts_deadline() -
+                                                                 world.clock.now())
+        .count();
+  };
+  EXPECT_EQ(patience("/mutate?timeout=1s"), 900);
+  EXPECT_EQ(patience("/mutate?timeout=5s"), 4500);
+  EXPECT_EQ(patience("/mutate?timeout=30s"), 29'500);
+  EXPECT_EQ(patience("/mutate?timeout=99999s"), 29'500);
+  EXPECT_EQ(patience("/mutate?timeout=0s"), 900);
+  EXPECT_EQ(patience("/mutate"), 9500);
+  EXPECT_EQ(patience("/mutate?timeout="), 9500);
+  EXPECT_EQ(patience("/mutate?timeout=-1s"), 9500);
+  EXPECT_EQ(patience("/mutate?a=b&&timeout=2s&c"), 1800);
+}
+
+TEST_F(SessionTest, AReviewThatWaitsKeepsItsReaderFromOthers) {
+  world.lookup.now = false;
+  client.send(post(review_body("first")));
+  ASSERT_TRUE(client.waits_for_facts);
+  Client other(world.context);
+  other.send(post(review_body("other")));
+  ASSERT_TRUE(other.waits_for_facts);
+  EXPECT_EQ(client.session.review().uid, "first");
+  client.follow(client.session.fulfilled(Facts{}));
+  EXPECT_THAT(client.out, HasSubstr(R"("uid":"first")"));
+}
+
+TEST_F(SessionTest, AnUnforeseenExceptionIsA500) {
+  world.lookup.on_try = [] { throw std::runtime_error("boom\n\"x"); };
+  client.send(post(review_body()));
+  EXPECT_EQ(client.out,
+            fault("500 Internal Server Error", "internal error", "\r\nConnection: close"));
+  EXPECT_TRUE(client.closed);
+  EXPECT_EQ(faults(HttpFault::internal), 1U);
+  EXPECT_THAT(world.log.text(), HasSubstr(R"("what":"boom\n\"x")"));
+}
+
+TEST_F(SessionTest, ArbitraryBytesNeverCrash) {
+  std::uint64_t state = 42;
+  const auto random = [&state] {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<unsigned>(state >> 33);
+  };
+  const std::string request = post(review_body()) + chunked(review_body(), 30);
+  for (int round = 0; round < 3000; ++round) {
+    std::string bytes = request;
+    for (unsigned i = random() % 6 + 1; i > 0; --i) {
+      const std::size_t at = random() % bytes.size();
+      switch (random() % 4) {
+        case 0:
+          bytes[at] = static_cast<char>(random());
+          break;
+        case 1:
+          bytes.erase(at, random() % 9);
+          break;
+        case 2:
+          bytes.insert(at, bytes.substr(random() % bytes.size(), random() % 30));
+          break;
+        default:
+          bytes.insert(at, "\r\n");
+      }
+    }
+    Client fresh(world.context);
+    fresh.send(bytes, random() % 200 + 1);
+    fresh.session.ended();
+    ASSERT_TRUE(fresh.out.empty() || fresh.out.starts_with("HTTP/1.1 ")) << bytes;
+  }
+  EXPECT_EQ(faults(HttpFault::internal), 0U);
+}
+
+}  // namespace
+}  // namespace rayhook::test
