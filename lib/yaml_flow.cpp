@@ -272,11 +272,6 @@ NodeId Parser::block_scalar(int indent, const Properties& properties) {
     const std::size_t spaces = from - pos;
     if (width == 0) widest = std::max(widest, spaces);
     if (width == 0 && !break_here) {
-      if (from < text.size() && text[from] == '\t') {
-        cursor_.pass(from);
-        cursor_.fail("a tab where a block of text should be indented with spaces");
-        return 0;
-      }
       width = std::max(widest, least);
     }
     if (break_here && (width == 0 || spaces <= width)) {
@@ -290,7 +285,8 @@ NodeId Parser::block_scalar(int indent, const Properties& properties) {
   }
   cursor_.pass(end);
   const NodeId out =
-      scalar(style, begin, end, static_cast<int>(width ? width : least), line, properties);
+      scalar(style, begin, end, static_cast<int>(width ? width : std::max(widest, least)), line,
+             properties);
   return out;
 }
 
