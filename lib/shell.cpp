@@ -32,7 +32,7 @@ ShellScan ShellScanner::scan() {
 }
 
 void ShellScanner::read_bare(int c) {
-  if (c < 256 && (kClasses[c] & kName) != 0) return read_run();
+  if ((class_of(c) & kName) != 0) return read_run();
   switch (c) {
     case ' ':
     case '\t':

@@ -8,7 +8,7 @@ void ShellScanner::double_quotes() {
   cursor().advance();
   for (bool first = true;; first = false) {
     const int c = cursor().peek();
-    if (c >= 0 && c < 256 && (kClasses[c] & kName) != 0) {
+    if ((class_of(c) & kName) != 0) {
       quoted_run(first);
       continue;
     }

@@ -59,7 +59,7 @@ void ShellScanner::here_document_body(const HereDocument& document) {
 
 void ShellScanner::here_document_line(const HereDocument& document) {
   for (int c; (c = cursor().peek()) != '\n' && c != SourceCursor::kEnd;) {
-    if (c < 256 && (kClasses[c] & kName) != 0) {
+    if ((class_of(c) & kName) != 0) {
       quoted_run(false);
     } else if (c == SourceCursor::kValue) {
       // It may complete the delimiter.

@@ -7,9 +7,9 @@
 namespace rayhook::shell {
 namespace {
 
-bool is_name_start(int c) { return c >= 0 && c < 256 && (kClasses[c] & (kName | kDigit)) == kName; }
+bool is_name_start(int c) { return (class_of(c) & (kName | kDigit)) == kName; }
 
-bool is_name_char(int c) { return c >= 0 && c < 256 && (kClasses[c] & kName) != 0; }
+bool is_name_char(int c) { return (class_of(c) & kName) != 0; }
 
 /// A character that could go on an identifier: in some locales also one past ASCII.
 bool could_join(char c) {

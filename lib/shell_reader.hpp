@@ -19,14 +19,18 @@ enum CharClass : std::uint8_t { kName = 1, kDigit = 2, kLower = 4 };
 
 inline constexpr std::array<std::uint8_t, 256> kClasses = [] {
   std::array<std::uint8_t, 256> classes{};
-  for (int c = '0'; c <= '9'; ++c) classes[c] = kName | kDigit;
-  for (int c = 'A'; c <= 'Z'; ++c) classes[c] = kName;
-  for (int c = 'a'; c <= 'z'; ++c) classes[c] = kName | kLower;
+  for (std::size_t c = '0'; c <= '9'; ++c) classes[c] = kName | kDigit;
+  for (std::size_t c = 'A'; c <= 'Z'; ++c) classes[c] = kName;
+  for (std::size_t c = 'a'; c <= 'z'; ++c) classes[c] = kName | kLower;
   classes['_'] = kName;
   return classes;
 }();
 
 inline std::uint8_t class_of(char c) { return kClasses[static_cast<unsigned char>(c)]; }
+/// The same for what SourceCursor::peek gives; what is no character has no class.
+inline std::uint8_t class_of(int c) {
+  return c >= 0 && c < 256 ? kClasses[static_cast<std::size_t>(c)] : std::uint8_t{0};
+}
 
 /// Walks over the text that kubelet hands to the shell, without making that text: each step is one
 /// character as the shell sees it, and `at()` is where that character stands in the source.
