@@ -83,7 +83,12 @@ bool apply_one(OrderedJson& object, const PatchOp& op) {
   OrderedJson value = OrderedJson::parse(op.value, nullptr, false);
   if (!tokens || tokens->empty() || value.is_discarded()) return false;
   const std::string& last = tokens->back();
-  OrderedJson* parent = walk(object, std::span(*tokens).first(tokens->size() - 1));
+  const auto above = std::span(*tokens).first(tokens->size() - 1);
+  // A controller's pod always has metadata, where its template may have none.
+  if (above.size() == 1 && above[0] == "metadata" && object.is_object())
+    if (OrderedJson& metadata = object["metadata"]; metadata.is_null())
+      metadata = OrderedJson::object();
+  OrderedJson* parent = walk(object, above);
   if (!parent) return false;
   if (parent->is_object()) {
     OrderedJson* there = member_of(*parent, last);

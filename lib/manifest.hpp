@@ -54,7 +54,8 @@ class Manifest {
 
   [[nodiscard]] std::span<const ManifestObject> objects() const;
 
-  /// Applies a decision's JSON Patch to one subject.
+  /// Applies a decision's JSON Patch to one subject, whole or not at all. Where a pod template has
+  /// no `metadata` it is made. Errors: Errc::internal (a patch that does not fit).
   [[nodiscard]] Result<void> apply(std::size_t object, std::size_t subject,
                                    std::span<const PatchOp> patch);
 

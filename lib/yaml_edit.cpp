@@ -33,12 +33,19 @@ class Editor {
   Editor(std::string_view text, const Slice& slice, const Tree& tree, bool requote)
       : text_(text.substr(0, slice.end)), slice_(slice), tree_(tree), requote_(requote) {}
 
-  void visit(NodeId id, const Json& wanted);
+  /// Finds the edits of one document.
+  void document(NodeId root, const Json& wanted) {
+    const Node& node = tree_[root];
+    json_ = node.style == Style::flow && node.first != kNoNode &&
+            tree_[node.first].style == Style::double_quoted;
+    visit(root, wanted);
+  }
 
   /// The slice's text with the edits; nothing if some change cannot be made in place.
   [[nodiscard]] std::optional<std::string> result();
 
  private:
+  void visit(NodeId id, const Json& wanted);
   void scalar(const Node& node, const Json& wanted);
   [[nodiscard]] bool change_within(const Node& node, const std::string& wanted);
   void null(const Node& node, const Json& wanted);
@@ -59,11 +66,10 @@ class Editor {
     if (!std::ranges::all_of(before, blank)) return std::nullopt;
     return before;
   }
-  /// JSON, or written like it.
+  /// What is inserted into this collection is to be written as JSON is.
   [[nodiscard]] bool quotes_all(const Node& node) const {
-    const NodeId key = node.kind == Kind::mapping ? node.first : kNoNode;
-    return key != kNoNode ? tree_[key].style == Style::double_quoted
-                          : text_.substr(slice_.begin).starts_with('{');
+    const bool keys = node.kind == Kind::mapping && node.first != kNoNode;
+    return keys ? tree_[node.first].style == Style::double_quoted : json_;
   }
   void put(std::size_t begin, std::size_t end, std::string with) {
     edits_.push_back({begin, end, std::move(with)});
@@ -73,6 +79,7 @@ class Editor {
   const Slice& slice_;
   const Tree& tree_;
   bool requote_;
+  bool json_ = false;  ///< the document at hand is JSON
   bool impossible_ = false;
   std::vector<Edit> edits_;
   std::unordered_map<NodeId, const Json*> anchored_;  ///< what anchored nodes are to say
@@ -86,7 +93,7 @@ void Editor::visit(NodeId id, const Json& wanted) {
       const auto target = anchored_.find(node.target);
       if (target != anchored_.end() && same(*target->second, wanted)) return;
       std::string with;
-      append_flow(with, wanted, false);
+      append_flow(with, wanted, json_);
       put(node.begin, node.end, std::move(with));
       return;
     }
@@ -109,7 +116,7 @@ void Editor::null(const Node& node, const Json& wanted) {
     return;
   }
   std::string with = " ";
-  append_flow(with, wanted, false);
+  append_flow(with, wanted, json_);
   put(node.begin, node.end, std::move(with));
 }
 
@@ -123,7 +130,7 @@ void Editor::scalar(const Node& node, const Json& wanted) {
       return;
   }
   std::string with;
-  append_flow(with, wanted, true);
+  append_flow(with, wanted, json_ || wanted.is_string());
   if (node.end > node.begin && text_[node.end - 1] == '\n') with += '\n';
   put(node.begin, node.end, std::move(with));
 }
@@ -198,8 +205,7 @@ void Editor::insert_items(const Node& node, const Json& wanted, std::size_t coun
   if (node.style == Style::flow) {
     const auto blanks =
         node.first != kNoNode ? leading_blanks(tree_[node.first].outer) : std::nullopt;
-    const bool quote_all = node.first != kNoNode ? quotes_all(tree_[node.first])
-                                                 : text_.substr(slice_.begin).starts_with('{');
+    const bool quote_all = node.first != kNoNode ? quotes_all(tree_[node.first]) : json_;
     for (std::size_t i = 0; i < count; ++i) {
       if (blanks) with.append("\n").append(*blanks);
       append_flow(with, wanted[i], quote_all);
@@ -368,7 +374,7 @@ Edited edit(std::string_view text, const Slice& slice, const Tree& tree,
   for (const bool requote : {false, true}) {
     Editor editor(text, slice, tree, requote);
     for (const Change& change : changes)
-      if (change.changed) editor.visit(change.root, *change.wanted);
+      if (change.changed) editor.document(change.root, *change.wanted);
     auto out = editor.result();
     if (out && says(*out, changes, limits)) return {std::move(*out), false};
   }

@@ -22,6 +22,8 @@ int bad_usage(const CLI::App& app, const CLI::ParseError& error) {
   std::string verb;
   for (const CLI::App* chosen : app.get_subcommands()) verb = " " + chosen->get_name();
   std::string what = error.what();
+  const auto extra = app.remaining();
+  if (verb.empty() && !extra.empty()) what = "there is no verb or option `" + extra.front() + "`";
   for (char& c : what)
     if (c == '\n') c = ' ';
   std::fprintf(stderr, "rayhook%s: %s; see `rayhook%s --help`\n", verb.c_str(), what.c_str(),

@@ -2,6 +2,7 @@
 #include "explain.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,17 @@ bool changes(const Decision& decision) {
   return decision.outcome == Outcome::patch && !decision.patch.empty();
 }
 
+/// `N variables restored`, and each on a line of its own: the finding has them in a row.
+void append_restored(std::string& out, const Paint& paint, const Finding& finding) {
+  std::string_view rest = finding.after;
+  out += std::to_string(1 + std::ranges::count(rest, ' ')) + " restored\n";
+  while (!rest.empty()) {
+    const std::string_view one = rest.substr(0, rest.find(' '));
+    out += "    " + paint("32", one) + "\n";
+    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+  }
+}
+
 void append_text(std::string& out, const Paint& paint, const std::string& title,
                  const Subject& subject, const Decision& decision) {
   const bool changed = changes(decision);
@@ -44,9 +56,11 @@ void append_text(std::string& out, const Paint& paint, const std::string& title,
          "\n";
   for (const Finding& finding : decision.findings) {
     out += "  " + full_place(subject, finding.where) + ": ";
-    if (finding.before.empty())
-      out += paint("32", finding.after);
-    else if (finding.after.empty())
+    if (finding.before.empty()) {
+      append_restored(out, paint, finding);
+      continue;
+    }
+    if (finding.after.empty())
       out += finding.before;
     else
       out += paint("31", finding.before) + " → " + paint("32", finding.after);

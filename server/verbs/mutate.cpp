@@ -39,7 +39,7 @@ std::string what_changed(const Subject& subject, const Decision& decision) {
   for (const Finding& finding : decision.findings) {
     if (finding.after.empty()) continue;
     if (finding.before.empty())
-      ++restored;
+      restored += 1 + static_cast<std::size_t>(std::ranges::count(finding.after, ' '));
     else if (++rewritten <= kListed)
       add(full_place(subject, finding.where) + ": " + finding.before + " → " + finding.after);
   }
