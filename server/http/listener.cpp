@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "listener.hpp"
 
+#include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -87,9 +88,9 @@ Listener::Listener(TcpAcceptor acceptor, std::vector<Worker*> workers,
       tls_(std::move(tls)),
       shared_(shared) {}
 
-Worker& Listener::next_worker() {
-  next_ = (next_ + 1) % workers_.size();
-  return *workers_[next_];
+Worker& Listener::least_loaded() const {
+  return **std::ranges::min_element(workers_, {},
+                                    [](const Worker* worker) { return worker->load(); });
 }
 
 Task<void> Listener::run() {
@@ -97,7 +98,7 @@ Task<void> Listener::run() {
                              asio::wait_traits<std::chrono::steady_clock>, Executor>
       pause(acceptor_.get_executor());
   while (acceptor_.is_open()) {
-    Worker& worker = next_worker();
+    Worker& worker = least_loaded();
     ErrorCode error;
     TcpSocket socket =
         co_await acceptor_.async_accept(worker.executor(), asio::redirect_error(kTask, error));
@@ -130,7 +131,7 @@ void Listener::stop() {
   ErrorCode error;
   acceptor_.non_blocking(true, error);
   for (;;) {
-    Worker& worker = next_worker();
+    Worker& worker = least_loaded();
     TcpSocket socket = acceptor_.accept(worker.executor(), error);
     if (error) break;
     take(std::move(socket), worker);

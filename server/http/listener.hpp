@@ -40,13 +40,12 @@ class Listener {
 
  private:
   void take(TcpSocket socket, Worker& worker);
-  [[nodiscard]] Worker& next_worker();
+  [[nodiscard]] Worker& least_loaded() const;
 
   TcpAcceptor acceptor_;
   std::vector<Worker*> workers_;
   std::shared_ptr<asio::ssl::context> tls_;
   const WorkerShared& shared_;
-  std::size_t next_ = 0;
   LogGate gate_{std::chrono::seconds(10)};
 };
 

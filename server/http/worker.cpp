@@ -61,11 +61,16 @@ void Worker::start() {
 
 void Worker::adopt(TcpSocket socket, std::shared_ptr<asio::ssl::context> tls,
                    std::unique_ptr<ConnectionToken> token) {
+  load_.fetch_add(1);
   asio::post(context_, [this, socket = std::move(socket), tls = std::move(tls),
                         token = std::move(token)]() mutable {
     auto connection = std::make_unique<Connection>(
         std::move(socket), std::move(tls), *session_context_, connections_, std::move(token));
-    asio::co_spawn(context_, Connection::run(std::move(connection)), LogException{shared_.log});
+    asio::co_spawn(context_, Connection::run(std::move(connection)),
+                   [this](const std::exception_ptr& pointer) {
+                     load_.fetch_sub(1);
+                     LogException{shared_.log}(pointer);
+                   });
   });
 }
 

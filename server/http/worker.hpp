@@ -40,6 +40,9 @@ class Worker {
   /// For the listener: where a new connection's socket is to live.
   [[nodiscard]] Executor executor() { return context_.get_executor(); }
 
+  /// Thread-safe: connections that it has.
+  [[nodiscard]] std::size_t load() const { return load_.load(std::memory_order_relaxed); }
+
   /// Thread-safe: takes over a connection.
   void adopt(TcpSocket socket, std::shared_ptr<asio::ssl::context> tls,
              std::unique_ptr<ConnectionToken> token);
@@ -54,6 +57,7 @@ class Worker {
   ReviewReaders readers_;
   DecisionLog decision_log_;
   Connections connections_;
+  std::atomic<std::size_t> load_{0};
   std::unique_ptr<Lookup> lookup_;
   std::unique_ptr<SessionContext> session_context_;
   // Dies before all of the above: the coroutines that it holds refer to them.
