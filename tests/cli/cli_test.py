@@ -341,8 +341,8 @@ class Several(CliTest):
             "workers of one head": [HEAD] + [deployment] * 9999,
             "a head for each": [d for i in range(2500) for d in
                                 (HEAD.replace("ray-head ", f"ray-head-{i} ").replace("  name:", f"  namespace: n{i}\n  name:"), plain)] + [deployment] * 5000,
-            "many heads in one namespace": [HEAD.replace("ray-head ", f"ray-head-{i} ") for i in range(1000)]
-                                           + [deployment] * 9000,
+            "ten heads in one namespace": [HEAD.replace("ray-head ", f"ray-head-{i} ") for i in range(10)]
+                                          + [deployment] * 9990,
             "configuration only": [plain] * 10000,
         }
         for name, documents in mixes.items():

