@@ -7,9 +7,9 @@ import base64
 import copy
 import json
 import pathlib
+import resource
 import sys
 import tempfile
-import time
 import unittest
 
 import yaml
@@ -54,6 +54,12 @@ class CliTest(unittest.TestCase):
         self.assertTrue(done.stderr.endswith("\n"))
         for word in words:
             self.assertIn(word, done.stderr)
+
+
+def seconds_used():
+    """Processor time of the programs that were run: other work on the machine does not count."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def patch_of(response):
@@ -348,9 +354,9 @@ class Several(CliTest):
         for name, documents in mixes.items():
             with self.subTest(name):
                 text = "---\n".join(d.replace("NAME", f"x-{i}") for i, d in enumerate(documents))
-                start = time.monotonic()
+                start = seconds_used()
                 out = self.rayhook.mutate(text, timeout=120)
-                took = time.monotonic() - start
+                took = seconds_used() - start
                 print(f"{name}: {len(text) >> 10} KiB in {took:.2f} s", file=sys.stderr)
                 self.assertEqual(out.count("\nkind: "), text.count("\nkind: "))
                 self.assertLess(took, OPTIONS.seconds)
@@ -427,11 +433,11 @@ class Hostile(CliTest):
                "colons": "a: '" + ": " * (4 << 20) + "'\n"}
         for name, text in big.items():
             with self.subTest(name):
-                start = time.monotonic()
+                start = seconds_used()
                 done = self.rayhook.run("mutate", "-f", "-", stdin=HEAD + "---\n" + text, timeout=120)
-                print(f"{name}: {time.monotonic() - start:.2f} s", file=sys.stderr)
+                print(f"{name}: {seconds_used() - start:.2f} s", file=sys.stderr)
                 self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertLess(time.monotonic() - start, 4 * OPTIONS.seconds)
+                self.assertLess(seconds_used() - start, 4 * OPTIONS.seconds)
 
     def test_too_many_values(self):
         self.refused(self.rayhook.run("mutate", "-f", "-", stdin="a: [" + "1," * 5_000_000 + "]\n"), 1, "split")
