@@ -203,7 +203,6 @@ Result<Manifest> Manifest::parse(std::string_view text, std::string_view file) {
   if (text.size() > kMaxManifestBytes)
     return in_file({Errc::too_large,
                     "larger than " + std::to_string(kMaxManifestBytes >> 20) + " MiB; split it"});
-  if (auto checked = yaml::check_text(text); !checked) return in_file(checked.error());
   state->text = text;
   try {
     if (auto read = state->read(); !read) return std::unexpected(read.error());

@@ -62,13 +62,29 @@ class PodDecision {
   /// Reads all mentions once: which Services the text names, and what cannot be helped.
   void survey() {
     named_.resize(facts_.services.size());
-    caring_.reserve(facts_.services.size());
-    for (const ServiceFact& fact : facts_.services) caring_.push_back(care_for(fact, policy_));
+    caring_.resize(facts_.services.size());
     mentions_.resize(pod_.containers.size());
     for (std::size_t c = 0; c < pod_.containers.size(); ++c) survey(pod_.containers[c], c);
-    for (std::uint32_t i = 0; i < facts_.services.size(); ++i)
-      if (caring_[i].care == Care::full || (caring_[i].care == Care::text_only && named_[i].anywhere))
-        cared_.push_back(i);
+    choose_cared();
+  }
+
+  /// Judged when first asked for: a namespace may have thousands of Services.
+  const Caring& caring(std::size_t fact) {
+    auto& known = caring_[fact];
+    if (!known) known = care_for(facts_.services[fact], policy_);
+    return *known;
+  }
+
+  void choose_cared() {
+    std::size_t unnamed = 0;  // variables of Services that the text does not name
+    for (std::uint32_t i = 0; i < facts_.services.size(); ++i) {
+      // More of them would be cut again: see choose_restored.
+      if (!named_[i].anywhere && unnamed > policy_.max_restored) continue;
+      const Care care = caring(i).care;
+      if (care == Care::none || (care == Care::text_only && !named_[i].anywhere)) continue;
+      cared_.push_back(i);
+      if (!named_[i].anywhere) unnamed += 1 + facts_.services[i].service->ports.size();
+    }
   }
 
   void survey(const Container& container, std::size_t c) {
@@ -101,7 +117,7 @@ class PodDecision {
       return;
     }
     const auto index = static_cast<std::uint32_t>(fact - facts_.services.data());
-    if (caring_[index].care == Care::none) tally_.left = true;
+    if (caring(index).care == Care::none) tally_.left = true;
     named_[index].anywhere = true;
     named_[index].docker_link = named_[index].docker_link || mention.docker_link;
     if (std::ranges::find(in_container, index) == in_container.end()) in_container.push_back(index);
@@ -115,13 +131,34 @@ class PodDecision {
     return tally_.own ? Reason::own_variables : Reason::no_reference;
   }
 
+  /// The text has `X_PORT` of this very Service. By itself such a name asks for no Service (many
+  /// programs have a variable called so), but beside a headless one kubelet no longer sets it.
+  bool names_bare_port(std::string_view service) const {
+    const std::string name = variable_prefix(service) + "_PORT";
+    const auto in_name = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    return std::ranges::any_of(pod_.texts, [&](const Text& text) {
+      const std::string_view value = text.value;
+      for (std::size_t at = value.find(name); at != std::string_view::npos;
+           at = value.find(name, at + name.size())) {
+        const std::size_t end = at + name.size();
+        if ((at == 0 || !in_name(value[at - 1])) && (end == value.size() || !in_name(value[end])))
+          return true;
+      }
+      return false;
+    });
+  }
+
   void fill_table() {
     for (const std::uint32_t i : cared_) {
       const ServiceFact& fact = facts_.services[i];
-      const bool links = policy_.docker_links == DockerLinks::always || named_[i].docker_link;
+      const bool links = policy_.docker_links == DockerLinks::always || named_[i].docker_link ||
+                         names_bare_port(fact.name);
       std::vector<ServiceVariable> variables;
       append_variables(*fact.service, dns_name(fact.name, review_.ns, policy_), links, variables);
       table_.add(i, std::move(variables));
+      table_has_links_ = table_has_links_ || links;
     }
     table_.seal();
   }
@@ -133,7 +170,7 @@ class PodDecision {
   void look_at(const Container& container) {
     const auto c = static_cast<std::size_t>(&container - pod_.containers.data());
     own_.fill(pod_, container);
-    if (!mentions_[c].empty()) {
+    if (!mentions_[c].empty() || table_has_links_) {
       const std::size_t before = edits_.size();
       if (!keeps_text()) text_.rewrite(pod_, container, own_, table_, edits_);
       find_left(container, before);
@@ -145,12 +182,12 @@ class PodDecision {
     RestoreLimits limits{policy_.max_restored, policy_.max_restored_bytes};
     Restored restored{container.init, container.index, container.has_env, {}, false};
     restored.cut = choose_restored(table_, limits, restored.rows, [&](const VariableTable::Row& row) {
-      const bool full = caring_[row.service].care == Care::full;
+      const bool full = caring(row.service).care == Care::full;
       const bool here = std::ranges::find(mentioned, row.service) != mentioned.end();
       if ((!full && !here) || own_.has(row.variable.name)) return Wish::none;
       return here || named_[row.service].anywhere ? Wish::named : Wish::unnamed;
     });
-    if (restored.cut) any_cut_ = true;
+    any_cut_ = any_cut_ || restored.cut;
     if (restored.rows.empty()) return;
     any_env_from_ = any_env_from_ || container.has_env_from;
     restored_.push_back(std::move(restored));
@@ -210,7 +247,7 @@ class PodDecision {
       if (!fact || fact->known == Known::unknown) return "its Service could not be looked up";
       if (fact->known == Known::absent) return "there is no such Service";
       const auto index = static_cast<std::size_t>(fact - facts_.services.data());
-      return caring_[index].care == Care::none ? "its Service keeps its variables"
+      return caring(index).care == Care::none ? "its Service keeps its variables"
                                                : "its Service has no such port";
     }
     if (keeps_text()) return "left for kubectl apply; restored as env";
@@ -357,7 +394,7 @@ class PodDecision {
   void add_warnings(Decision& out) const {
     const std::string lead = std::string(word(out.reason)) + ": ";
     for (const std::uint32_t i : cared_)
-      if (caring_[i].convertible)
+      if (caring_[i]->convertible)
         warn(out, lead + "Service " + shortened(facts_.services[i].name, 30) +
                       " still has a cluster IP; delete and create it again");
     if (any_env_from_) warn(out, lead + "restored variables win over same names from envFrom");
@@ -376,12 +413,13 @@ class PodDecision {
   VariableTable table_;
   Tally tally_;
   std::vector<Named> named_;                         // by fact
-  std::vector<Caring> caring_;                       // by fact
+  std::vector<std::optional<Caring>> caring_;        // by fact; see caring()
   std::vector<std::uint32_t> cared_;                 // facts with variables of concern
   std::vector<std::vector<std::uint32_t>> mentions_; // by container: facts it names
   std::vector<TextEdits> edits_;
   std::vector<Restored> restored_;
   std::vector<Finding> findings_;
+  bool table_has_links_ = false;  // then a text may hold a name that is no mention: `X_PORT`
   bool dns_patch_ = false, any_env_from_ = false, any_cut_ = false, no_shell_ = false;
 };
 

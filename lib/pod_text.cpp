@@ -135,7 +135,9 @@ void PodText::kubelet_edits(const Text& text, const OwnNames& own, const Variabl
   for (const KubeletReference& reference : references_) {
     const VariableTable::Row* row = table.find(reference.name);
     if (!row) continue;
-    if (!own.hides(text, reference.name)) edits_.push_back({reference.begin, reference.end, row});
+    // Where the container defines the name itself later on, nothing can be restored for this text.
+    if (!own.hides(text, reference.name))
+      edits_.push_back({reference.begin, reference.end, row, own.has(reference.name)});
   }
 }
 
@@ -178,7 +180,9 @@ void PodText::shell_edits(const Pod& pod, const Container& container, const Text
 }
 
 void pair_edits(std::string_view text, std::vector<Edit>& edits) {
-  const auto drop = [](Edit& edit) { edit.row = nullptr; };
+  const auto drop = [](Edit& edit) {
+    if (!edit.must) edit.row = nullptr;
+  };
   // Brackets first: they move the ends that the pairs are found by.
   for (Edit& edit : edits) {
     const bool opens = edit.begin > 0 && text[edit.begin - 1] == '[' &&

@@ -40,6 +40,7 @@ class VariableTable {
 struct Edit {
   std::size_t begin, end;
   const VariableTable::Row* row;
+  bool must = false;  ///< it cannot be restored, so it may not be left
 };
 
 /// The references of one text that are rewritten.

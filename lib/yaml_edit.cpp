@@ -142,37 +142,31 @@ bool plain_may_say(const std::string& value) {
          !value.ends_with(':') && value.find_first_of("[]{},&*!|>%@`'\"#?-") != 0;
 }
 
+/// What is replaced are words that stand in the source as they are in the value, and in the same
+/// order, whatever the quotes and line breaks between them. Where that is not so, the result does
+/// not say what is wanted, which is found out when it is read again.
 bool Editor::change_within(const Node& node, const std::string& wanted) {
   if (node.style == Style::plain && !plain_may_say(wanted)) return false;
   const std::string_view source = text_.substr(node.begin, node.end - node.begin);
-  std::string what;
-  std::vector<Part> parts;
-  if (!decode(node.style, source, node.indent, what, &parts) || parts.empty()) return false;
-
-  // The place of a value's byte in the source; `behind`: one past the byte before it.
-  const auto place = [&](std::size_t at, bool behind) -> std::optional<std::size_t> {
-    const std::size_t byte = behind ? at - 1 : at;
-    auto part = std::ranges::upper_bound(parts, byte, {}, &Part::value_begin);
-    if (part == parts.begin()) return std::nullopt;
-    --part;
-    if (byte >= part->value_end) return std::nullopt;
-    const bool copied =
-        part->value_end - part->value_begin == part->source_end - part->source_begin;
-    if (copied) return part->source_begin + (at - part->value_begin);
-    if (at == (behind ? part->value_end : part->value_begin))
-      return behind ? part->source_end : part->source_begin;
-    return std::nullopt;
-  };
   std::vector<Edit> found;
+  std::size_t read = 0, at = 0;  // how far value and source have been walked, in step
   for (const DiffRange& range : diff_words(node.value, wanted)) {
+    const std::string_view was = node.value.substr(range.a_begin, range.a_end - range.a_begin);
     const std::string_view now =
         std::string_view(wanted).substr(range.b_begin, range.b_end - range.b_begin);
-    if (now.find('\n') != std::string_view::npos) return false;
-    const auto begin = range.a_begin == range.a_end && range.a_begin > 0
-                           ? place(range.a_begin, true)
-                           : place(range.a_begin, false);
-    const auto end = range.a_begin == range.a_end ? begin : place(range.a_end, true);
-    if (!begin || !end) return false;
+    if (was.empty() || now.find('\n') != std::string_view::npos) return false;
+    // The same word may stand in between without being replaced.
+    const std::string_view between = node.value.substr(read, range.a_begin - read);
+    for (std::size_t i = between.find(was); i != std::string_view::npos;
+         i = between.find(was, i + was.size())) {
+      at = source.find(was, at);
+      if (at == std::string_view::npos) return false;
+      at += was.size();
+    }
+    const std::size_t begin = source.find(was, at);
+    if (begin == std::string_view::npos) return false;
+    read = range.a_end;
+    at = begin + was.size();
     std::string with;
     if (node.style == Style::double_quoted) {
       append_json_string(with, now);
@@ -182,7 +176,7 @@ bool Editor::change_within(const Node& node, const std::string& wanted) {
     } else {
       with = now;
     }
-    found.push_back({node.begin + *begin, node.begin + *end, std::move(with)});
+    found.push_back({node.begin + begin, node.begin + begin + was.size(), std::move(with)});
   }
   std::ranges::move(found, std::back_inserter(edits_));
   return true;

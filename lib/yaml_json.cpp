@@ -13,13 +13,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// `!!str` and `!<tag:yaml.org,2002:str>` → `str`; other tags as they are.
+/// `tag:yaml.org,2002:str` (written `!!str`) → `str`; other tags as they are.
 std::string_view short_tag(std::string_view tag) {
-  constexpr std::string_view kLong = "!<tag:yaml.org,2002:";
-  if (tag.starts_with("!!")) return tag.substr(2);
-  if (tag.starts_with(kLong) && tag.ends_with('>'))
-    return tag.substr(kLong.size(), tag.size() - kLong.size() - 1);
-  return tag;
+  constexpr std::string_view kYaml = "tag:yaml.org,2002:";
+  return tag.starts_with(kYaml) ? tag.substr(kYaml.size()) : tag;
 }
 
 class Converter {
@@ -104,7 +101,7 @@ class Converter {
         merges = true;
       } else {
         auto name = key_text(tree_, key);
-        if (!name) return wrong(tree_[key], "a key that is no text");
+        if (!name) return wrong(tree_[key], "a key that is no text (a template? render it first)");
         if (budget_.bytes < name->size())
           return wrong(node, "the file's aliases (*…) make it too large");
         budget_.bytes -= name->size();

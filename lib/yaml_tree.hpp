@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // YAML as it stands in a file: each node with the place where it was written, so that a manifest
-// can be changed without touching anything else in it. Why not yaml-cpp: docs/decisions.
+// can be changed without touching anything else in it. Read by libyaml (why: docs/decisions).
 #pragma once
 
 #include <cstdint>
@@ -68,13 +68,10 @@ struct Slice {
 /// Cuts a stream at its `---` and `...` lines. Slices without content may be among them.
 [[nodiscard]] std::vector<Slice> split(std::string_view text);
 
-/// Reads one slice, and adds its nodes to the tree. The roots: one, or several where JSON objects
-/// follow each other, or none in an empty document. Errors say `line N: …`. Time is linear in the
-/// slice. The text must be UTF-8 (see `check_text`), at most 4 GiB, and outlive the tree.
+/// Reads one slice, and adds its nodes to the tree. The root, or none in an empty document. Errors
+/// say `line N: …`. Time is linear in the slice. The text is at most 4 GiB, and outlives the tree.
 [[nodiscard]] Result<std::vector<NodeId>> parse(std::string_view text, const Slice& slice,
                                                 const Limits& limits, Tree& tree);
 
-/// Refuses what no YAML may hold: invalid UTF-8, control characters, lone carriage returns.
-[[nodiscard]] Result<void> check_text(std::string_view text);
 
 }  // namespace rayhook::yaml

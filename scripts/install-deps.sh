@@ -18,7 +18,7 @@ packages() { # packages GROUP: one name a line
     case "$1" in
     build)
         printf '%s\n' g++ cmake ninja-build ccache "$(boost)" libssl-dev libsimdjson-dev nlohmann-json3-dev \
-            libfmt-dev libspdlog-dev prometheus-cpp-dev libcli11-dev libyaml-cpp-dev
+            libfmt-dev libspdlog-dev prometheus-cpp-dev libcli11-dev libyaml-dev
         ;;
     demo) printf '%s\n' openssl curl python3 python3-yaml ;;
     test)

@@ -2,17 +2,25 @@
 #include "kubeconfig.hpp"
 
 #include <openssl/evp.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <optional>
 
+#include "lib/yaml.hpp"
 #include "server/file_text.hpp"
 
 namespace rayhook {
 namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The member called `key` that is not null, or nullptr.
+const Json* member(const Json& map, std::string_view key) {
+  const auto found = map.find(key);
+  return found == map.end() || found->is_null() ? nullptr : &*found;
+}
 
 /// Collects the first error, so that reading stays a list of fields.
 class Reader {
@@ -26,29 +34,29 @@ class Reader {
     if (!error_) error_ = Error{Errc::bad_config, "kubeconfig " + path_ + ": " + std::string(why)};
   }
 
-  [[nodiscard]] std::string text(const YAML::Node& map, const char* key) {
-    const YAML::Node node = map[key];
-    if (!node || node.IsNull()) return {};
-    if (!node.IsScalar()) {
-      refuse(std::string(key) + " is not a text");
-      return {};
-    }
-    return node.Scalar();
+  [[nodiscard]] std::string text(const Json& map, std::string_view key) {
+    const Json* value = member(map, key);
+    if (!value) return {};
+    if (const auto* text = value->get_ptr<const std::string*>()) return *text;
+    if (value->is_boolean()) return *value ? "true" : "false";
+    refuse(std::string(key) + " is not a text");
+    return {};
   }
 
   /// The entry called `name` of `clusters`, `users` or `contexts`: what stands under `member`.
-  [[nodiscard]] YAML::Node entry(const YAML::Node& root, const char* list, const char* member,
-                                 const std::string& name) {
-    const YAML::Node entries = root[list];
-    if (entries && entries.IsSequence()) {
-      for (const YAML::Node& entry : entries) {
-        if (!entry.IsMap() || text(entry, "name") != name) continue;
-        const YAML::Node found = entry[member];
-        if (found && found.IsMap()) return found;
+  [[nodiscard]] const Json& entry(const Json& root, std::string_view list, std::string_view under,
+                                  const std::string& name) {
+    static const Json kNothing = Json::object();
+    const Json* entries = member(root, list);
+    if (entries && entries->is_array()) {
+      for (const Json& entry : *entries) {
+        if (!entry.is_object() || text(entry, "name") != name) continue;
+        const Json* found = member(entry, under);
+        if (found && found->is_object()) return *found;
       }
     }
     refuse(std::string(list) + " has no entry \"" + name + "\"");
-    return YAML::Node(YAML::NodeType::Map);
+    return kNothing;
   }
 
   [[nodiscard]] std::string resolved(const std::string& file) const {
@@ -56,11 +64,12 @@ class Reader {
   }
 
   /// PEM from `KEY-data` (base64; it wins, as with kubectl) or from the file in `KEY`.
-  [[nodiscard]] std::string pem(const YAML::Node& map, const char* key) {
-    const std::string data = text(map, (std::string(key) + "-data").c_str());
+  [[nodiscard]] std::string pem(const Json& map, std::string_view key_name) {
+    const std::string key(key_name);
+    const std::string data = text(map, key + "-data");
     if (!data.empty()) {
       std::optional<std::string> decoded = from_base64(data);
-      if (!decoded) refuse(std::string(key) + "-data is not base64");
+      if (!decoded) refuse(key + "-data is not base64");
       return decoded.value_or("");
     }
     const std::string file = text(map, key);
@@ -119,7 +128,7 @@ bool read_server(std::string_view url, ClusterAccess& out) {
   return error == std::errc{} && end == port.data() + port.size() && out.port != 0;
 }
 
-void read_cluster(Reader& reader, const YAML::Node& cluster, ClusterAccess& out) {
+void read_cluster(Reader& reader, const Json& cluster, ClusterAccess& out) {
   if (!read_server(reader.text(cluster, "server"), out))
     reader.refuse("server is not an https URL");
   const std::string insecure = reader.text(cluster, "insecure-skip-tls-verify");
@@ -134,14 +143,14 @@ void read_cluster(Reader& reader, const YAML::Node& cluster, ClusterAccess& out)
     reader.refuse("the cluster has no certificate-authority or certificate-authority-data");
 }
 
-void read_user(Reader& reader, const YAML::Node& user, ClusterAccess& out) {
+void read_user(Reader& reader, const Json& user, ClusterAccess& out) {
   for (const char* program : {"exec", "auth-provider"})
-    if (user[program])
+    if (member(user, program))
       reader.refuse(std::string(program) +
                     " is refused: Rayhook runs no programs; use a token, a tokenFile or a client "
                     "certificate");
   for (const char* basic : {"username", "password"})
-    if (user[basic]) reader.refuse("basic authentication is not supported");
+    if (member(user, basic)) reader.refuse("basic authentication is not supported");
   out.client_cert_pem = reader.pem(user, "client-certificate");
   out.client_key_pem = reader.pem(user, "client-key");
   if (out.client_cert_pem.empty() != out.client_key_pem.empty())
@@ -154,6 +163,20 @@ void read_user(Reader& reader, const YAML::Node& user, ClusterAccess& out) {
     reader.refuse("token has characters that no token has");
 }
 
+void read_root(Reader& reader, const Json& root, ClusterAccess& out) {
+  const std::string current = reader.text(root, "current-context");
+  if (current.empty()) reader.refuse("current-context is not set");
+  if (reader.error()) return;
+  const Json& context = reader.entry(root, "contexts", "context", current);
+  if (reader.error()) return;
+  const Json& cluster = reader.entry(root, "clusters", "cluster", reader.text(context, "cluster"));
+  if (!reader.error()) read_cluster(reader, cluster, out);
+  const std::string user = reader.text(context, "user");
+  if (reader.error() || user.empty()) return;
+  const Json& found = reader.entry(root, "users", "user", user);
+  if (!reader.error()) read_user(reader, found, out);
+}
+
 }  // namespace
 
 Result<ClusterAccess> read_kubeconfig(const std::string& path) {
@@ -161,27 +184,13 @@ Result<ClusterAccess> read_kubeconfig(const std::string& path) {
   if (!content) return std::unexpected(content.error());
   Reader reader(path);
   ClusterAccess out;
-  try {
-    const YAML::Node root = YAML::Load(*content);
-    if (!root.IsMap()) {
-      reader.refuse("not a kubeconfig");
-    } else {
-      const std::string current = reader.text(root, "current-context");
-      if (current.empty()) reader.refuse("current-context is not set");
-      const YAML::Node context = reader.error()
-                                     ? YAML::Node(YAML::NodeType::Map)
-                                     : reader.entry(root, "contexts", "context", current);
-      if (!reader.error())
-        read_cluster(reader,
-                     reader.entry(root, "clusters", "cluster", reader.text(context, "cluster")),
-                     out);
-      if (!reader.error() && !reader.text(context, "user").empty())
-        read_user(reader, reader.entry(root, "users", "user", reader.text(context, "user")), out);
-    }
-  } catch (const YAML::Exception& error) {
-    reader.refuse("line " + std::to_string(error.mark.line + 1) + ": " + error.msg);
-  } catch (const std::exception& error) {
-    reader.refuse(error.what());
+  const Result<Json> root = read_yaml(*content);
+  if (!root) {
+    reader.refuse(root.error().what);
+  } else if (!root->is_object()) {
+    reader.refuse("not a kubeconfig");
+  } else {
+    read_root(reader, *root, out);
   }
   if (reader.error()) return std::unexpected(*reader.error());
   return out;

@@ -203,6 +203,24 @@ TEST(PodRule, RestoresDockerLinksWhereOneIsMentioned) {
             "tcp://ray-head:6379");
 }
 
+TEST(PodRule, KnowsABarePortNameBesideItsService) {
+  const Decided out = run(exec_pod({"ray", "--url=$(RAY_HEAD_PORT)"}));
+  EXPECT_EQ(out.command(1), "--url=tcp://ray-head:6379");
+  EXPECT_EQ(out.env("RAY_HEAD_PORT"), "tcp://ray-head:6379");
+  EXPECT_EQ(run(exec_pod({"a", "$(RAY_HEAD_PORT_X) $(MY_RAY_HEAD_PORT)"})).env("RAY_HEAD_PORT"),
+            "(none)");
+}
+
+TEST(PodRule, LeavesNothingUnexpandedThatCannotBeRestored) {
+  json pod = exec_pod({"a"});
+  pod["spec"]["containers"][0]["env"] =
+      json::array({{{"name", "U"}, {"value", "$(A_SERVICE_HOST):$(B_SERVICE_PORT)"}},
+                   {{"name", "A_SERVICE_HOST"}, {"value", "mine"}}});
+  const Decided out =
+      decide_object(pod, facts_of({converted_service("a"), converted_service("b")}));
+  EXPECT_TRUE(out.env("U").starts_with("a:")) << out.env("U");
+}
+
 TEST(PodRule, LeavesPodsOfServicesThatKeepTheirIp) {
   json stored = head_service();
   stored["metadata"]["uid"] = "s-1";
