@@ -24,7 +24,7 @@ SECONDS = 5
 # Nasty on purpose: words of the shell, a here-document's end, single letters that join to words.
 HOSTS = ["ray-head", "service-ray-cluster", "ray-head.ns.svc", "a", "f", "o", "n", "p", "eof", "do",
          "in", "if", "done", "then", "export", "read", "echo", "rayhead", "x", "e1", "esac", "fn",
-         "set", "exit", "local", "unset"]
+         "set", "exit", "local", "unset", "root"]
 PORTS = ["6380", "6379", "10001", "1", "2", "80"]
 
 
@@ -52,8 +52,9 @@ class Grammar:
     """Scripts rich in what a shell reads unexpectedly. Nothing but builtins, cat, seq and shells,
     no recursion and no loop without an end."""
 
-    def __init__(self, rng, names, doubles_dollars):
-        self.rng, self.names, self.doubles_dollars = rng, names, doubles_dollars
+    def __init__(self, rng, values, doubles_dollars):
+        self.rng, self.values, self.doubles_dollars = rng, values, doubles_dollars
+        self.names = list(values)
         self.depth = 0
         self.calm = False
 
@@ -188,9 +189,45 @@ class Grammar:
             command += " </dev/null"
         return command, bodies
 
+    def pitfall(self):
+        """Where plain text, or a name that was set, would be seen: what chance alone meets too seldom."""
+        n, r, rng = self.name(), self.plain_reference(), self.rng
+        value = self.values[n]
+        cut = rng.randint(1, len(n) - 1)
+        begin, rest = n[:cut], n[cut:]
+        end = value[rng.randint(0, len(value)):]
+        document = f"{value[:len(value) - len(end)]}${{{n}}}" if rng.random() < 0.5 else f"${n}"
+        show = f"echo {r} ${n}"
+        options = [
+            f"echo {{1..{r}}} x{{a,{r}}} {r}{{1,2}} \"{r}\"{{1,2}}", f"echo ~{r} ~{r}/x", f"echo w {r}>f1", f"echo w 1{r}>f1",
+            f"echo w {r}\\\n>f2", f"cat w {r}<f0", f"echo w {r}>&2", f"echo w >&{r}", f"printf '%s ' w {r}{r}>f1",
+            f"cat <<{value}\n{r}\n${n}\n{value}", f"cat <<-{value}\n\t{document}\nx\n{value}", f"cat <<'{value}'\n{r}\n{value}",
+            f"# it's {r}\necho {r} '{r}' # don't", f"# \"\n{show} \"'{r}'\" # `", f"echo a#'{r}' {r} #'\necho '{r}'", f"# <<E $(\n{show}",
+            f"echo 'a\\' {r} '{r}'", f"echo \\'{r} \\\"{r} \"\\\"{r}\\\"\"", f"echo \"`echo \\\"'{r}'\\\"`\" '{r}'",
+            f"echo $'{r}' '{r}'", f"cat <<'E'\n{r}\nE", f"cat <<-\\E\n\t{r}\n\tE",
+            f"echo $'\\'' '{r}' {r} #'", f"echo \"${{UNSET:-'{r}'}}\" '{r}'", f"[[ -{r} w ]]; echo $?", f"[[ w = {r} ]] || {show}",
+            f"echo $(echo ')' '{r}') '{r}' {r}", f"echo $OTHER{r} $1{r} $?{r}", f"case w in w) echo '{r}';; esac; {show}",
+            f"for i in a; do {show} '{r}'; done", f"env_{r}=5; echo w", f"A={r}; echo \"$A\" '$A'", f"A=x{r}=y; echo $A"]
+        options += self.wild(
+            f"IFS={rng.choice(value)}; {show}", f"export 'IFS={rng.choice(value)}'; {show}",
+            f"k={begin}; export \"${{k}}{rest}=changed\"; {show}", f"k={begin}; read \"${{k}}{rest}\" <f0; {show}",
+            f"k={begin}; unset ${{k}}{rest}; {show}", f"k={begin}; printf -v ${{k}}{rest} 5; {show}",
+            f"k={begin}; declare -n y=${{k}}{rest}; y=5; {show}", f"k={begin}; for i in 1; do readonly \"$k\"{rest}=5; done; {show}",
+            f"E=export; $E {begin}''{rest}=5; {show}", f"echo {n}=5 >f1; . ./f1; {show}", f"eval {begin}'{rest}=5'; {show}",
+            f"alias q={begin}''{rest}=5\nq\n{show}", f"trap '{n}=5' EXIT; {show}", f"echo $(({n}=5)); {show}", f"export '{n}=5'; {show}",
+            f"export \"{n}\"=5; {show}", f"read {n} <f0; {show}", f"{begin}\\\n{rest}=5; {show}", f"unset {n}; {show}",
+            f": ${{UNSET:=x}} ${{{n}:=d}}; {show}", f"command export {n}=5; {show}", f"{n}=5 echo {r}; {show}", f"e''val '{n}=5'; {show}",
+            f"fn() {{ {n}=5; }}; fn; {show}", f"cat <<a <<b\n{r}\na\n'{r}'\nb", f"while read {n}; do {show}; done <f0",
+            f"echo $((echo 1) | cat) '{r}' ))", f"echo $(case a in a) echo {r};; esac) '{r}'", f"echo ${n}\\\nAME", f"echo $[1 + 1] {r}")
+        return rng.choice(options), ""
+
     def list_of(self, high=2):
         out = ""
         for _ in range(self.rng.randint(1, high)):
+            if self.often(0.2):
+                command, _ = self.pitfall()
+                out += command + "\n"
+                continue
             command, bodies = self.simple() if self.depth > 2 or self.often(0.7) else self.compound()
             joint = "\n" if bodies else self.pick("\n", "\n", "; ", ";", " && ", " || ", " &&\n", "\r\n", " | cat\n", " ;\\\n", "& wait\n")
             out += command + joint + bodies
@@ -368,7 +405,7 @@ def compare(rewriter, runner, cases, options):
         rng = random.Random(f"{options.seed}/{case}")
         expands = rng.random() < 0.7
         values = rewriter.values(rng)
-        text = Grammar(rng, rewriter.names, expands).script()
+        text = Grammar(rng, values, expands).script()
         new, count, restored = rewriter.rewrite(text, values, expands, rng)
         if new == text:
             continue
