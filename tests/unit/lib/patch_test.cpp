@@ -13,6 +13,18 @@ TEST(JsonString, EscapesWhatJsonAsksFor) {
   EXPECT_EQ(json::parse(out).get<std::string>(), text);
 }
 
+TEST(JsonString, EscapesAtEveryPlaceOfLongTexts) {
+  for (const char c : {'"', '\\', '\x1f', '\x01', ' ', '\x7f'})
+    for (std::size_t size = 1; size < 40; ++size)
+      for (std::size_t at = 0; at < size; ++at) {
+        std::string text(size, 'a');
+        text[at] = c;
+        std::string out;
+        append_json_string(out, text);
+        ASSERT_EQ(json::parse(out).get<std::string>(), text);
+      }
+}
+
 TEST(JsonPointer, EscapesTildeFirst) {
   std::string out;
   append_pointer_token(out, "a~b/c");
