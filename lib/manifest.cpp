@@ -85,9 +85,13 @@ bool apply_one(OrderedJson& object, const PatchOp& op) {
   const std::string& last = tokens->back();
   const auto above = std::span(*tokens).first(tokens->size() - 1);
   // A controller's pod always has metadata, where its template may have none.
-  if (above.size() == 1 && above[0] == "metadata" && object.is_object())
-    if (OrderedJson& metadata = object["metadata"]; metadata.is_null())
-      metadata = OrderedJson::object();
+  if (above.size() == 1 && above.front() == "metadata" && object.is_object()) {
+    OrderedJson* metadata = member_of(object, "metadata");
+    if (!metadata)
+      object.get_ref<OrderedJson::object_t&>().emplace_back("metadata", OrderedJson::object());
+    else if (metadata->is_null())
+      *metadata = OrderedJson::object();
+  }
   OrderedJson* parent = walk(object, above);
   if (!parent) return false;
   if (parent->is_object()) {

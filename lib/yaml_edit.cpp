@@ -348,7 +348,7 @@ std::string written_anew(std::string_view own, const Tree& tree, std::span<const
   std::string out = own.starts_with("---") ? "---\n" : "";
   for (const Change& change : changes) {
     if (as_json || tree[change.root].style == Style::flow)
-      out += change.wanted->dump(2) + "\n";
+      out += change.wanted->dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
     else
       append_block_members(out, *change.wanted, 0);
   }

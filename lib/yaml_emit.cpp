@@ -87,7 +87,7 @@ void append_flow(std::string& out, const Json& value, bool quote_all) {
   } else if (value.is_string()) {
     append_scalar(out, value.get_ref<const std::string&>(), quote_all);
   } else {
-    out += value.dump();
+    out += value.dump(-1, ' ', false, Json::error_handler_t::replace);  // a number or the like
   }
 }
 

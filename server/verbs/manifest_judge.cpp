@@ -14,8 +14,9 @@ constexpr std::string_view kUid = "00000000-0000-4000-8000-000000000000";
 OrderedJson as_created(const ManifestObject& object, const Subject& subject) {
   OrderedJson out = subject.object;
   if (subject.controller_kind.empty()) return out;
-  OrderedJson& metadata = out["metadata"];
-  if (metadata.is_null()) metadata = OrderedJson::object();
+  // lint-ok(json-access): subjects_of makes objects only
+  auto& members = out.get_ref<OrderedJson::object_t&>();
+  OrderedJson& metadata = members.emplace("metadata", OrderedJson::object()).first->second;
   if (!metadata.is_object()) return out;
   const std::string owner = object.name.empty() ? "unnamed" : object.name;
   const bool apps = subject.controller_kind == "ReplicaSet" ||

@@ -105,7 +105,7 @@ std::string all_json(const std::vector<InputFile>& files) {
   OrderedJson list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", OrderedJson::array()}};
   for (const InputFile& file : files)
     for (OrderedJson& object : file.manifest.json()) list["items"].push_back(std::move(object));
-  return list.dump(2) + "\n";
+  return list.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 std::string all_diffs(const std::vector<InputFile>& files, bool color, Summary& summary) {

@@ -33,7 +33,7 @@ std::string version_json() {
                                  NLOHMANN_JSON_VERSION_PATCH)},
         {"spdlog", dotted(SPDLOG_VER_MAJOR, SPDLOG_VER_MINOR, SPDLOG_VER_PATCH)},
         {"cli11", CLI11_VERSION}}}};
-  return out.dump(2) + "\n";
+  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
