@@ -11,7 +11,9 @@ namespace rayhook {
 
 /// What kubelet makes of a `$(NAME)` in a text before a shell sees it.
 enum class ParenName {
-  harmless,      ///< expanded to text without any character special to a shell (an address, a number)
+  /// Expanded to any number of [A-Za-z0-9_./:@%+,-], perhaps none: an address, a number. Not to
+  /// `eval`, `source`, `alias` or `.`.
+  harmless,
   unknown,       ///< expanded to something that could hold quotes or anything else
   not_expanded,  ///< stays `$(NAME)`: for the shell it is a command substitution
 };
@@ -26,7 +28,8 @@ struct KubeletPass {
 };
 
 /// One `$NAME`, `${NAME}` that a POSIX shell is certain to expand where it stands, and that may be
-/// replaced by plain text ([a-z0-9.-] or digits) without changing what the script does.
+/// replaced by plain text ([a-z0-9.-] or digits, never empty) without changing what the script
+/// does; each alone, whichever of the others are replaced. Never a command's name.
 struct ShellReference {
   std::size_t begin;      ///< first byte in the source text (of `$$` where kubelet makes `$` of it)
   std::size_t end;        ///< one past the last byte
@@ -37,15 +40,15 @@ struct ShellReference {
 /// Why nothing in a script is certain; for `rayhook explain`.
 enum class ShellDoubt {
   none,
-  unterminated,        ///< a quote, here-document, substitution or brace that does not end
-  sets_variables,      ///< eval, source, `.`, alias, `export "$x"` …: may set any variable
-  field_separator,     ///< IFS is mentioned: an expansion splits where plain text does not
-  unreadable,          ///< a construct that this scanner does not read (`((`, case inside `$(…)` …)
-  unknown_text,        ///< kubelet puts text in that is not known here
+  unterminated,     ///< a quote, here-document, substitution or brace that does not end
+  sets_variables,   ///< eval, source, `.`, alias, `export "$x"` …: may set any variable
+  field_separator,  ///< IFS is mentioned: an expansion splits where plain text does not
+  unreadable,       ///< a construct that this scanner does not read (`((`, case inside `$(…)` …)
+  unknown_text,     ///< kubelet puts text in that is not known here
 };
 
 struct ShellScan {
-  std::vector<ShellReference> sure;  ///< in order of the text
+  std::vector<ShellReference> sure;     ///< in order of the text
   ShellDoubt doubt = ShellDoubt::none;  ///< if not none, `sure` is empty
 };
 

@@ -68,13 +68,11 @@ void ShellScanner::here_document_line(const HereDocument& document) {
         return fail(ShellDoubt::unknown_text);
       cursor().advance();
       extend_dollar(begin);
-    } else if (document.quoted) {
-      cursor().advance();
-    } else if (c == '$') {
+    } else if (c == '$' && !document.quoted) {
       expansion(Place::here_document);
-    } else if (c == '`') {
+    } else if (c == '`' && !document.quoted) {
       reader_.backquotes();
-    } else if (c == '\\') {
+    } else if (c == '\\' && !document.quoted) {
       if (reader_.at_continuation()) return fail(ShellDoubt::unreadable);
       reader_.escape();
     } else {

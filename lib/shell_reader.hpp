@@ -15,7 +15,10 @@
 
 namespace rayhook::shell {
 
-enum CharClass : std::uint8_t { kName = 1, kDigit = 2, kLower = 4 };
+// Bits of kClasses: what a character may be part of.
+inline constexpr std::uint8_t kName = 1;  ///< of a name: [A-Za-z0-9_]
+inline constexpr std::uint8_t kDigit = 2;
+inline constexpr std::uint8_t kLower = 4;
 
 inline constexpr std::array<std::uint8_t, 256> kClasses = [] {
   std::array<std::uint8_t, 256> classes{};

@@ -38,6 +38,7 @@ int main() {
     if (!std::cin.read(text.data(), static_cast<std::streamsize>(length))) return 1;
 
     std::vector<std::string_view> names;
+    names.reserve(values.size());
     for (const auto& [name, value] : values) names.push_back(name);
     const auto paren = [&](std::string_view name) {
       const bool known = values.contains(name) || std::ranges::find(own, name) != own.end();

@@ -428,6 +428,7 @@ TEST(ShellScanTest, NothingToFind) {
 
 TEST(ShellScanTest, ManyNames) {
   std::vector<std::string> strings;
+  strings.reserve(1000);
   for (int i = 0; i < 1000; ++i) strings.push_back("N" + std::to_string(i));
   const std::vector<std::string_view> names(strings.begin(), strings.end());
   const ShellScan scan = scan_shell("N7=1; a $N7 $N8 $N1000 $N999", names, {false, {}});
@@ -444,12 +445,13 @@ TEST(ShellScanTest, HostileTextsEnd) {
           "a=",    "a;", "\\\n",  "$$",  "$(V)", "$(X)", "$H ", "H ",    "\"H ", "-a ", "<(",
           "<<A\n", "&",  "case ", "'' ", "$'a'", "\xff", "if ", "[[ "}) {
       std::string text(start);
-      text.reserve(kSize + 8);
-      while (text.size() < kSize / 8) text += piece;
+      while (text.size() < kSize / 64) text += piece;
       args(text);
     }
   }
-  for (const std::string_view piece : {"$", "\"", "$(", "<<A\n", "a;", "$H "}) {
+  for (const std::string_view piece :
+       {"$", "\"", "'",    "`",     "\\", "(",  ")",   "{",  "[",  "<",  "#",
+        "=", "\n", "<<A ", "<<A\n", "$(", "${", "$((", "$$", "a;", "$H "}) {
     std::string text = "a $H ";
     while (text.size() < kSize) text += piece;
     args(text);
