@@ -388,14 +388,15 @@ class Rayhook:
         return new, int(new != text), env or values
 
 
-def varies(runner, shell, script, env, after):
-    """Whether the original alone prints one thing and another (a pid, a race), or once the same."""
-    again = [runner.run(shell, script, env) for _ in range(6)]
-    if after in again or any(other != again[0] for other in again):
+def varies(runner, shell, original, rewritten):
+    """Whether the original alone prints one thing and another (a pid, a race), or both once the same."""
+    before = [runner.run(shell, *original) for _ in range(6)]
+    after = runner.run(shell, *rewritten)
+    if after in before or any(other != before[0] for other in before):
         return True
     # What runs in the background may print at any time.
     in_order = lambda result: sorted(result.get("stdout", b"").splitlines())
-    return "&" in script and in_order(again[0]) == in_order(after)
+    return "&" in original[0] and in_order(before[0]) == in_order(after)
 
 
 def compare(rewriter, runner, cases, options):
@@ -416,7 +417,7 @@ def compare(rewriter, runner, cases, options):
             before = runner.run(shell, script, values)
             after = runner.run(shell, new_script, restored)
             comparisons += 1
-            if before == after or varies(runner, shell, script, values, after):
+            if before == after or varies(runner, shell, (script, values), (new_script, restored)):
                 continue
             faults += 1
             print(f"--- seed {options.seed} case {case} {shell} expands={expands} {values}\n"
