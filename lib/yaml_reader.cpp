@@ -250,9 +250,10 @@ Result<std::vector<NodeId>> Reader::read() {
       what.append(hint(parser));
       // Bytes that are no text have a place only.
       const std::size_t bytes = std::min(parser.problem_offset, own.size());
-      const auto line = parser.error == YAML_READER_ERROR
-                            ? static_cast<std::size_t>(std::ranges::count(own.substr(0, bytes), '\n'))
-                            : parser.problem_mark.line;
+      const auto line =
+          parser.error == YAML_READER_ERROR
+              ? static_cast<std::size_t>(std::ranges::count(own.substr(0, bytes), '\n'))
+              : parser.problem_mark.line;
       return wrong(line, std::move(what));
     }
     const std::unique_ptr<yaml_event_t, EndEvent> event_ends(&event);
@@ -281,7 +282,8 @@ std::vector<Slice> split(std::string_view text) {
   std::vector<Slice> out;
   Slice slice;
   bool directives = false;  // the slice holds `%YAML …` so far, which belongs to the `---` below
-  bool json = false;        // the slice begins with `{`
+  bool empty = true;        // the slice holds comments at most so far
+  bool json = false;        // its first line with anything else begins with `{`
   bool closed = false;      // the last line with anything on it ended with `}`
   const auto close = [&](std::size_t end) {
     slice.end = static_cast<std::uint32_t>(end);
@@ -290,6 +292,7 @@ std::vector<Slice> split(std::string_view text) {
   const auto begin = [&](std::size_t at, std::uint32_t line) {
     slice = {static_cast<std::uint32_t>(at), 0, line};
     directives = json = closed = false;
+    empty = true;
   };
   std::uint32_t line = 1;
   for (std::size_t at = 0; at < text.size(); ++line) {
@@ -310,10 +313,12 @@ std::vector<Slice> split(std::string_view text) {
       // JSON objects in a row: inside of one there would be a comma.
       close(at);
       begin(at, line);
+      empty = false;
       json = true;
-    } else if (at == slice.begin) {
+    } else if (empty && last != std::string_view::npos && own.front() != '#') {
       directives = own.front() == '%';
       json = own.front() == '{';
+      empty = false;
     }
     if (last != std::string_view::npos) closed = own[last] == '}';
     at = next;

@@ -157,6 +157,15 @@ TEST(ManifestObjects, DocumentsAndLists) {
   EXPECT_EQ(objects[3].subjects[0].object["kind"], "Service");
 }
 
+TEST(ManifestObjects, JsonObjectsInARow) {
+  for (const auto* before : {"", "---\n", "# c\n", "a: 1\n---\n# c\n\n"}) {
+    const Manifest manifest = read(
+        std::string(before) + "{\"kind\": \"A\"}\n{\n  \"kind\": \"B\"\n}\n\n{\"kind\": \"C\"}\n");
+    ASSERT_GE(manifest.objects().size(), 3U) << before;
+    EXPECT_EQ(manifest.objects().back().kind, "C");
+  }
+}
+
 TEST(ManifestObjects, PodTemplatesWhereverTheyAre) {
   const std::string pod = "{spec: {containers: [{name: a}]}}";
   const auto workload = [&](const std::string& kind, const std::string& spec) {
