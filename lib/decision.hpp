@@ -20,9 +20,9 @@ struct PatchOp {
 /// Something found in an object: a reference, or a variable that was restored. For the log line
 /// and `rayhook explain`.
 struct Finding {
-  std::string where;   ///< e.g. `spec.containers[0].args[0]`
-  std::string before;  ///< the token as written; empty for a restored variable
-  std::string after;   ///< what it became; empty: it was left
+  std::string where;      ///< e.g. `spec.containers[0].args[0]`
+  std::string before;     ///< the token as written; empty for a restored variable
+  std::string after;      ///< what it became; empty: it was left
   std::string_view note;  ///< why it was left, or "restored"; static storage
 };
 
@@ -32,10 +32,10 @@ enum class Outcome { patch, leave, deny };
 struct Decision {
   Reason reason;
   Outcome outcome = Outcome::leave;
-  std::vector<PatchOp> patch;           ///< empty unless outcome == patch
-  std::vector<std::string> warnings;    ///< for the user, ≤ 120 characters, no control characters
-  std::vector<Finding> findings;        ///< at most kMaxFindings
-  std::string deny_message;             ///< outcome == deny
+  std::vector<PatchOp> patch;         ///< empty unless outcome == patch
+  std::vector<std::string> warnings;  ///< for the user, ≤ 120 characters, no control characters
+  std::vector<Finding> findings;      ///< at most kMaxFindings
+  std::string deny_message;           ///< outcome == deny
 };
 
 /// More findings than this are counted but not listed.

@@ -21,11 +21,11 @@ struct NeededService {
 
 /// What must be known before a review can be decided. `needs` asks, server/ fulfils.
 struct Needs {
-  std::string ns;                         ///< the namespace all of this is about
-  bool converted_services = false;        ///< pod: the converted Services of the namespace
-  std::vector<NeededService> services;    ///< pod: mentioned Services, at most kMaxLookups
-  bool running_readers = false;           ///< service: pods that read its variables already
-  bool selected_workers = false;          ///< service: whether its selector matches workers
+  std::string ns;                       ///< the namespace all of this is about
+  bool converted_services = false;      ///< pod: the converted Services of the namespace
+  std::vector<NeededService> services;  ///< pod: mentioned Services, at most kMaxLookups
+  bool running_readers = false;         ///< service: pods that read its variables already
+  bool selected_workers = false;        ///< service: whether its selector matches workers
   [[nodiscard]] bool none() const {
     return !converted_services && services.empty() && !running_readers && !selected_workers;
   }
@@ -47,10 +47,10 @@ struct ServiceFact {
 
 /// What is known, as far as `needs` asked. An unmet need is a fact too: Known::unknown, or unset.
 struct Facts {
-  std::vector<ServiceFact> services;          ///< pod: those mentioned and those converted
-  std::optional<bool> matches_workers;        ///< service under review: see ServiceFact
-  Known running_readers = Known::absent;      ///< service under review: pods that read it already
-  std::string running_reader;                 ///< name of such a pod
+  std::vector<ServiceFact> services;      ///< pod: those mentioned and those converted
+  std::optional<bool> matches_workers;    ///< service under review: see ServiceFact
+  Known running_readers = Known::absent;  ///< service under review: pods that read it already
+  std::string running_reader;             ///< name of such a pod
 };
 
 /// `needs`: what `decide` has to know about this review. Pure.

@@ -133,8 +133,8 @@ class JsonWalk {
 
   bool broken(std::string_view field, simdjson::error_code error = simdjson::TAPE_ERROR) {
     fault = Fault::json;
-    what = "not valid JSON (near field " + std::string(field) + "): " +
-           simdjson::error_message(error);
+    what =
+        "not valid JSON (near field " + std::string(field) + "): " + simdjson::error_message(error);
     return false;
   }
 

@@ -14,8 +14,7 @@ namespace {
 constexpr std::string_view kBlank = " \t\n\r";
 
 bool ends_with_address_flag(std::string_view text) {
-  while (!text.empty() && kBlank.find(text.back()) != std::string_view::npos)
-    text.remove_suffix(1);
+  while (!text.empty() && kBlank.find(text.back()) != std::string_view::npos) text.remove_suffix(1);
   return text.ends_with("--address") || text.ends_with("--redis-address");
 }
 
@@ -152,9 +151,14 @@ bool is_worker(const Pod& pod) {
   }
   if (worker) return true;
   // Labels seen on workers: facts, ray-variants.md section 3.
-  constexpr std::string_view kKeys[] = {
-      "ray.io/node-type", "component", "app", "app.kubernetes.io/component",
-      "app.kubernetes.io/name", "role", "cluster.ray.io/component", "raycluster.component"};
+  constexpr std::string_view kKeys[] = {"ray.io/node-type",
+                                        "component",
+                                        "app",
+                                        "app.kubernetes.io/component",
+                                        "app.kubernetes.io/name",
+                                        "role",
+                                        "cluster.ray.io/component",
+                                        "raycluster.component"};
   return std::ranges::any_of(pod.labels, [&](const auto& label) {
     return std::ranges::find(kKeys, label.first) != std::end(kKeys) &&
            (has_part(label.second, "worker") || has_part(label.second, "workers"));

@@ -81,8 +81,7 @@ struct Shape {
       has_annotations = true;
       return whole;
     }
-    return has_annotations && at.rest.find('/', 1) == std::string_view::npos &&
-           is_string(op.value);
+    return has_annotations && at.rest.find('/', 1) == std::string_view::npos && is_string(op.value);
   }
 };
 
@@ -261,11 +260,10 @@ bool patch_fits(const Review& review, const Decision& decision) {
   if (pod) {
     const auto& all = review.pod.containers;
     for (const Container& container : all)
-      shape.containers.push_back({container.has_env, container.env_end - container.env_begin,
-                                  container.texts_begin});
+      shape.containers.push_back(
+          {container.has_env, container.env_end - container.env_begin, container.texts_begin});
     const auto first = [&](bool init) {
-      return static_cast<std::size_t>(
-          std::ranges::find(all, init, &Container::init) - all.begin());
+      return static_cast<std::size_t>(std::ranges::find(all, init, &Container::init) - all.begin());
     };
     shape.first_init = first(true);
     shape.first_main = first(false);
@@ -273,8 +271,7 @@ bool patch_fits(const Review& review, const Decision& decision) {
   return std::ranges::all_of(decision.patch, [&](const PatchOp& op) {
     Pointer at{op.path};
     if (at.take("metadata")) return shape.annotation(op, at);
-    return pod ? pod_op_fits(review.pod, op, at, shape)
-               : service_op_fits(review.service, op, at);
+    return pod ? pod_op_fits(review.pod, op, at, shape) : service_op_fits(review.service, op, at);
   });
 }
 

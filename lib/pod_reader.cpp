@@ -10,32 +10,38 @@ namespace {
 
 bool read_annotations(JsonWalk& walk, ondemand::value value, Pod& out) {
   out.has_annotations = !value.is_null().value_unsafe();
-  return walk.object(value, "metadata.annotations", [&](std::string_view key, ondemand::value item) {
-    if (key == kDecisionAnnotation) return walk.string(item, "metadata.annotations", out.decision);
-    if (key == kModeAnnotation) {
-      std::string_view mode;
-      if (!walk.string(item, "metadata.annotations", mode)) return false;
-      out.opted_out = mode == "ignore";
-      return true;
-    }
-    // Only their being there counts: kubernetes pkg/kubelet/types/constants.go, and kubectl's
-    // own annotation on what `kubectl apply` made.
-    if (key == "kubernetes.io/config.mirror") out.mirror = true;
-    if (key == "kubectl.kubernetes.io/last-applied-configuration") out.applied = true;
-    return true;
-  });
+  return walk.object(value, "metadata.annotations",
+                     [&](std::string_view key, ondemand::value item) {
+                       if (key == kDecisionAnnotation)
+                         return walk.string(item, "metadata.annotations", out.decision);
+                       if (key == kModeAnnotation) {
+                         std::string_view mode;
+                         if (!walk.string(item, "metadata.annotations", mode)) return false;
+                         out.opted_out = mode == "ignore";
+                         return true;
+                       }
+                       // Only their being there counts: kubernetes pkg/kubelet/types/constants.go,
+                       // and kubectl's own annotation on what `kubectl apply` made.
+                       if (key == "kubernetes.io/config.mirror") out.mirror = true;
+                       if (key == "kubectl.kubernetes.io/last-applied-configuration")
+                         out.applied = true;
+                       return true;
+                     });
 }
 
 bool read_owner(JsonWalk& walk, ondemand::value value, Pod& out) {
   std::string_view kind, api;
   bool controller = false;
-  if (!walk.object(value, "metadata.ownerReferences", [&](std::string_view key, ondemand::value item) {
-        if (key == "kind") return walk.string(item, "metadata.ownerReferences.kind", kind);
-        if (key == "apiVersion") return walk.string(item, "metadata.ownerReferences.apiVersion", api);
-        if (key == "controller")
-          return walk.boolean(item, "metadata.ownerReferences.controller", controller);
-        return true;
-      }))
+  if (!walk.object(value, "metadata.ownerReferences",
+                   [&](std::string_view key, ondemand::value item) {
+                     if (key == "kind")
+                       return walk.string(item, "metadata.ownerReferences.kind", kind);
+                     if (key == "apiVersion")
+                       return walk.string(item, "metadata.ownerReferences.apiVersion", api);
+                     if (key == "controller")
+                       return walk.boolean(item, "metadata.ownerReferences.controller", controller);
+                     return true;
+                   }))
     return false;
   if (controller) {
     out.controller = kind;
@@ -46,13 +52,15 @@ bool read_owner(JsonWalk& walk, ondemand::value value, Pod& out) {
 
 bool read_managed_fields(JsonWalk& walk, ondemand::value value, Pod& out) {
   return walk.array(value, "metadata.managedFields", [&](ondemand::value entry) {
-    return walk.object(entry, "metadata.managedFields", [&](std::string_view key, ondemand::value item) {
-      if (key != "operation") return true;
-      std::string_view operation;
-      if (!walk.string(item, "metadata.managedFields.operation", operation)) return false;
-      out.applied = out.applied || operation == "Apply";
-      return true;
-    });
+    return walk.object(entry, "metadata.managedFields",
+                       [&](std::string_view key, ondemand::value item) {
+                         if (key != "operation") return true;
+                         std::string_view operation;
+                         if (!walk.string(item, "metadata.managedFields.operation", operation))
+                           return false;
+                         out.applied = out.applied || operation == "Apply";
+                         return true;
+                       });
   });
 }
 
@@ -113,7 +121,8 @@ bool read_exec(JsonWalk& walk, ondemand::value value, Field field, std::uint8_t 
 /// fieldRefs that hold an address, a name or a number; annotations could hold anything.
 bool harmless_field(std::string_view path) {
   return path == "metadata.name" || path == "metadata.namespace" || path == "metadata.uid" ||
-         path.starts_with("status.") || path == "spec.nodeName" || path == "spec.serviceAccountName";
+         path.starts_with("status.") || path == "spec.nodeName" ||
+         path == "spec.serviceAccountName";
 }
 
 bool read_value_from(JsonWalk& walk, ondemand::value value, EnvEntry& entry) {
@@ -121,13 +130,15 @@ bool read_value_from(JsonWalk& walk, ondemand::value value, EnvEntry& entry) {
     entry.source = EnvSource::unknown;
     if (key == "resourceFieldRef") entry.source = EnvSource::harmless;
     if (key != "fieldRef") return true;
-    return walk.object(item, "env.valueFrom.fieldRef", [&](std::string_view inner, ondemand::value path) {
-      std::string_view text;
-      if (inner != "fieldPath") return true;
-      if (!walk.string(path, "env.valueFrom.fieldRef.fieldPath", text)) return false;
-      if (harmless_field(text)) entry.source = EnvSource::harmless;
-      return true;
-    });
+    return walk.object(item, "env.valueFrom.fieldRef",
+                       [&](std::string_view inner, ondemand::value path) {
+                         std::string_view text;
+                         if (inner != "fieldPath") return true;
+                         if (!walk.string(path, "env.valueFrom.fieldRef.fieldPath", text))
+                           return false;
+                         if (harmless_field(text)) entry.source = EnvSource::harmless;
+                         return true;
+                       });
   });
 }
 
@@ -144,8 +155,7 @@ bool read_env(JsonWalk& walk, ondemand::value value, Container& container, Pod& 
               return true;
             }))
           return false;
-        if (!entry.value.empty())
-          out.texts.push_back({Field::env_value, 0, index, entry.value});
+        if (!entry.value.empty()) out.texts.push_back({Field::env_value, 0, index, entry.value});
         out.env.push_back(entry);
         ++index;
         return true;
@@ -240,8 +250,7 @@ void Pod::clear() {
 bool read_pod(JsonWalk& walk, ondemand::object& object, Pod& out) {
   std::uint32_t seen = 0;
   return walk.members(object, "object", [&](std::string_view key, ondemand::value value) {
-    if (key == "metadata")
-      return walk.once(seen, 0, "metadata") && read_metadata(walk, value, out);
+    if (key == "metadata") return walk.once(seen, 0, "metadata") && read_metadata(walk, value, out);
     if (key == "spec") return walk.once(seen, 1, "spec") && read_spec(walk, value, out);
     if (key == "status")
       return walk.object(value, "status", [&](std::string_view field, ondemand::value item) {

@@ -181,12 +181,13 @@ class PodDecision {
   void restore(const Container& container, const std::vector<std::uint32_t>& mentioned) {
     RestoreLimits limits{policy_.max_restored, policy_.max_restored_bytes};
     Restored restored{container.init, container.index, container.has_env, {}, false};
-    restored.cut = choose_restored(table_, limits, restored.rows, [&](const VariableTable::Row& row) {
-      const bool full = caring(row.service).care == Care::full;
-      const bool here = std::ranges::find(mentioned, row.service) != mentioned.end();
-      if ((!full && !here) || own_.has(row.variable.name)) return Wish::none;
-      return here || named_[row.service].anywhere ? Wish::named : Wish::unnamed;
-    });
+    restored.cut =
+        choose_restored(table_, limits, restored.rows, [&](const VariableTable::Row& row) {
+          const bool full = caring(row.service).care == Care::full;
+          const bool here = std::ranges::find(mentioned, row.service) != mentioned.end();
+          if ((!full && !here) || own_.has(row.variable.name)) return Wish::none;
+          return here || named_[row.service].anywhere ? Wish::named : Wish::unnamed;
+        });
     any_cut_ = any_cut_ || restored.cut;
     if (restored.rows.empty()) return;
     any_env_from_ = any_env_from_ || container.has_env_from;
@@ -231,9 +232,13 @@ class PodDecision {
       MentionFinder finder(pod_.texts[i].value);
       std::size_t edit = 0;
       for (Mention mention; findings_.size() < kMaxFindings && finder.next(mention);) {
-        while (edits && edit < edits->edits.size() && edits->edits[edit].end <= mention.begin) ++edit;
-        if (edits && edit < edits->edits.size() && edits->edits[edit].begin <= mention.begin) continue;
-        findings_.push_back({place(container, pod_.texts[i]), std::string(mention.name), {},
+        while (edits && edit < edits->edits.size() && edits->edits[edit].end <= mention.begin)
+          ++edit;
+        if (edits && edit < edits->edits.size() && edits->edits[edit].begin <= mention.begin)
+          continue;
+        findings_.push_back({place(container, pod_.texts[i]),
+                             std::string(mention.name),
+                             {},
                              why_left(mention, i, has_command)});
       }
     }
@@ -248,7 +253,7 @@ class PodDecision {
       if (fact->known == Known::absent) return "there is no such Service";
       const auto index = static_cast<std::size_t>(fact - facts_.services.data());
       return caring(index).care == Care::none ? "its Service keeps its variables"
-                                               : "its Service has no such port";
+                                              : "its Service has no such port";
     }
     if (keeps_text()) return "left for kubectl apply; restored as env";
     switch (text_.doubt(text)) {
@@ -266,9 +271,10 @@ class PodDecision {
         return "kubelet puts unknown text into the script; restored as env";
     }
     const Text& at = pod_.texts[text];
-    const bool dollar = mention.begin > 0 && (at.value[mention.begin - 1] == '$' ||
-                                              (mention.begin > 1 && at.value[mention.begin - 1] == '{' &&
-                                               at.value[mention.begin - 2] == '$'));
+    const bool dollar =
+        mention.begin > 0 && (at.value[mention.begin - 1] == '$' ||
+                              (mention.begin > 1 && at.value[mention.begin - 1] == '{' &&
+                               at.value[mention.begin - 2] == '$'));
     if (dollar && has_command && !text_.is_script(text) &&
         (at.field == Field::command || at.field == Field::args)) {
       no_shell_ = true;
@@ -285,15 +291,15 @@ class PodDecision {
   }
 
   Decision leave_unresolving(Resolver state) {
-    Decision out = leave(state == Resolver::host_network ? Reason::host_network
-                                                         : Reason::dns_policy);
+    Decision out =
+        leave(state == Resolver::host_network ? Reason::host_network : Reason::dns_policy);
     for (Finding& finding : out.findings) finding.after.clear();
     const std::string name = shortened(pod_.name.empty() ? pod_.generate_name : pod_.name, 36);
-    warn(out, state == Resolver::host_network
-                  ? "host-network: pod " + name +
-                        " cannot resolve Services; use dnsPolicy ClusterFirstWithHostNet"
-                  : "dns-policy: pod " + name +
-                        " cannot resolve Services; use dnsPolicy ClusterFirst");
+    warn(out,
+         state == Resolver::host_network
+             ? "host-network: pod " + name +
+                   " cannot resolve Services; use dnsPolicy ClusterFirstWithHostNet"
+             : "dns-policy: pod " + name + " cannot resolve Services; use dnsPolicy ClusterFirst");
     return out;
   }
 
@@ -327,9 +333,10 @@ class PodDecision {
         text += edit.row->variable.value;
         done = edit.end;
         if (out.findings.size() < kMaxFindings)
-          out.findings.push_back({place(container, source),
-                                  std::string(source.value.substr(edit.begin, edit.end - edit.begin)),
-                                  edit.row->variable.value, "rewritten"});
+          out.findings.push_back(
+              {place(container, source),
+               std::string(source.value.substr(edit.begin, edit.end - edit.begin)),
+               edit.row->variable.value, "rewritten"});
       }
       text.append(source.value, done);
       PatchOp op{PatchOp::Kind::replace, text_pointer(container, source), {}};
@@ -375,8 +382,8 @@ class PodDecision {
       append_json_string(entry, row->variable.value);
       entry += '}';
       if (restored.has_env) {
-        out.patch.push_back({PatchOp::Kind::add, path + "/" + std::to_string(position++),
-                             std::move(entry)});
+        out.patch.push_back(
+            {PatchOp::Kind::add, path + "/" + std::to_string(position++), std::move(entry)});
       } else {
         if (list.size() > 1) list += ',';
         list += entry;
@@ -386,9 +393,12 @@ class PodDecision {
     }
     if (!restored.has_env) out.patch.push_back({PatchOp::Kind::add, path, list + "]"});
     if (out.findings.size() < kMaxFindings)
-      out.findings.push_back({std::string(restored.init ? "spec.initContainers[" : "spec.containers[") +
-                                  std::to_string(restored.index) + "].env",
-                              {}, std::move(names), "restored"});
+      out.findings.push_back(
+          {std::string(restored.init ? "spec.initContainers[" : "spec.containers[") +
+               std::to_string(restored.index) + "].env",
+           {},
+           std::move(names),
+           "restored"});
   }
 
   void add_warnings(Decision& out) const {
@@ -398,7 +408,8 @@ class PodDecision {
         warn(out, lead + "Service " + shortened(facts_.services[i].name, 30) +
                       " still has a cluster IP; delete and create it again");
     if (any_env_from_) warn(out, lead + "restored variables win over same names from envFrom");
-    if (any_cut_) warn(out, lead + "too many service variables for one container; some were left out");
+    if (any_cut_)
+      warn(out, lead + "too many service variables for one container; some were left out");
     if (no_shell_)
       warn(out, lead + "$NAME in command or args is not expanded without a shell; write $(NAME)");
   }
@@ -412,10 +423,10 @@ class PodDecision {
   PodText text_;
   VariableTable table_;
   Tally tally_;
-  std::vector<Named> named_;                         // by fact
-  std::vector<std::optional<Caring>> caring_;        // by fact; see caring()
-  std::vector<std::uint32_t> cared_;                 // facts with variables of concern
-  std::vector<std::vector<std::uint32_t>> mentions_; // by container: facts it names
+  std::vector<Named> named_;                          // by fact
+  std::vector<std::optional<Caring>> caring_;         // by fact; see caring()
+  std::vector<std::uint32_t> cared_;                  // facts with variables of concern
+  std::vector<std::vector<std::uint32_t>> mentions_;  // by container: facts it names
   std::vector<TextEdits> edits_;
   std::vector<Restored> restored_;
   std::vector<Finding> findings_;

@@ -19,8 +19,8 @@ bool is_identifier(std::string_view name) {
 bool is_harmless(std::string_view value) {
   return value != "eval" && value != "source" && value != "." && value != "alias" &&
          std::ranges::all_of(value, [](char c) {
-           return is_identifier_char(c) || std::string_view("./:@%+,-").find(c) !=
-                                               std::string_view::npos;
+           return is_identifier_char(c) ||
+                  std::string_view("./:@%+,-").find(c) != std::string_view::npos;
          });
 }
 
@@ -198,7 +198,8 @@ void pair_edits(std::string_view text, std::vector<Edit>& edits) {
     if (edit.end >= text.size() || text[edit.end] != ':') continue;
     const std::string_view port = referenced(text.substr(edit.end + 1));
     if (!is_service_variable(port)) continue;
-    Edit* next = i + 1 < edits.size() && edits[i + 1].begin == edit.end + 1 ? &edits[i + 1] : nullptr;
+    Edit* next =
+        i + 1 < edits.size() && edits[i + 1].begin == edit.end + 1 ? &edits[i + 1] : nullptr;
     if (next && next->row && next->row->service == edit.row->service) continue;
     drop(edit);
     if (next) drop(*next);
@@ -222,8 +223,7 @@ void PodText::rewrite(const Pod& pod, const Container& container, const OwnNames
     const Text& text = pod.texts[i];
     if (text.value.find('$') == std::string_view::npos) continue;
     edits_.clear();
-    if (text.field == Field::command || text.field == Field::args ||
-        text.field == Field::env_value)
+    if (text.field == Field::command || text.field == Field::args || text.field == Field::env_value)
       kubelet_edits(text, own, table);
     const std::size_t from_kubelet = edits_.size();
     const auto script = std::ranges::find(scripts_, i, &Script::text);

@@ -45,8 +45,8 @@ struct Edit {
 
 /// The references of one text that are rewritten.
 struct TextEdits {
-  std::uint32_t text;        ///< index into Pod::texts
-  std::vector<Edit> edits;   ///< in order, not overlapping
+  std::uint32_t text;       ///< index into Pod::texts
+  std::vector<Edit> edits;  ///< in order, not overlapping
 };
 
 /// Finds what can be rewritten in a container's texts. Holds scratch memory: keep one per thread.

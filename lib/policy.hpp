@@ -17,9 +17,9 @@ enum class KubeRay {
 
 /// How a Service is named in place of its IP.
 enum class DnsName {
-  short_name,  ///< `ray-head`
-  with_namespace,   ///< `ray-head.team-a`
-  fqdn,        ///< `ray-head.team-a.svc.cluster.local`
+  short_name,      ///< `ray-head`
+  with_namespace,  ///< `ray-head.team-a`
+  fqdn,            ///< `ray-head.team-a.svc.cluster.local`
 };
 
 /// When docker-link variables (`X_PORT_6379_TCP_ADDR`) are restored.
@@ -46,7 +46,8 @@ struct Policy {
   /// Which ports make a Service a Ray head's GCS Service: by name, or by number.
   std::vector<std::string> gcs_port_names = {"gcs-server", "gcs", "redis-primary", "redis"};
   std::vector<std::uint16_t> gcs_port_numbers = {6379, 6380};
-  /// A selector value with one of these words among its parts (split at `-`, `.`, `_`) selects heads.
+  /// A selector value with one of these words among its parts (split at `-`, `.`, `_`) selects
+  /// heads.
   std::vector<std::string> head_words = {"head"};
 
   /// Variables restored into one container: at most this many, and at most so many bytes

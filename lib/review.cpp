@@ -89,7 +89,8 @@ bool ReviewReader::State::read_request(JsonWalk& walk, ondemand::value value, bo
   std::uint32_t seen = 0;
   return walk.object(value, "request", [&](std::string_view key, ondemand::value item) {
     has_request = true;
-    if (key == "uid") return walk.once(seen, 0, key) && walk.string(item, "request.uid", review.uid);
+    if (key == "uid")
+      return walk.once(seen, 0, key) && walk.string(item, "request.uid", review.uid);
     if (key == "kind") {
       if (!walk.once(seen, 1, key)) return false;
       has_kind = true;
@@ -112,9 +113,11 @@ bool ReviewReader::State::read_request(JsonWalk& walk, ondemand::value value, bo
       return walk.once(seen, 3, key) && walk.string(item, "request.namespace", review.ns);
     if (key == "dryRun") return walk.boolean(item, "request.dryRun", review.dry_run);
     if (key == "userInfo")
-      return walk.object(item, "request.userInfo", [&](std::string_view part, ondemand::value text) {
-        return part != "username" || walk.string(text, "request.userInfo.username", review.user);
-      });
+      return walk.object(item, "request.userInfo",
+                         [&](std::string_view part, ondemand::value text) {
+                           return part != "username" ||
+                                  walk.string(text, "request.userInfo.username", review.user);
+                         });
     if (key == "object") {
       if (!walk.once(seen, 4, key)) return false;
       // The API server sends kind and operation first; others may not: then read a second time.
@@ -146,7 +149,8 @@ bool ReviewReader::State::read_root(JsonWalk& walk, ondemand::object& root, bool
 
 Result<const Review*> ReviewReader::parse(std::string_view json) {
   if (json.size() > kMaxReviewBytes)
-    return fail(Errc::too_large, "the review is over " + std::to_string(kMaxReviewBytes) + " bytes");
+    return fail(Errc::too_large,
+                "the review is over " + std::to_string(kMaxReviewBytes) + " bytes");
   State& state = *state_;
   bool kind_is_known = false;
   ondemand::document document;
@@ -160,8 +164,8 @@ Result<const Review*> ReviewReader::parse(std::string_view json) {
       state.review.operation = operation == "CREATE" ? "CREATE" : "other";
       state.review.subresource = subresource.empty() ? "" : "other";
     }
-    if (auto error = state.parser.iterate(json.data(), json.size(), json.size() + kPadding)
-                         .get(document))
+    if (auto error =
+            state.parser.iterate(json.data(), json.size(), json.size() + kPadding).get(document))
       return not_json(error);
     ondemand::object root;
     if (auto error = document.get_object().get(root)) {

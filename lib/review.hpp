@@ -26,22 +26,22 @@ enum class ObjectKind : std::uint8_t { pod, service, other };
 /// One AdmissionReview request, read. Views point into the text given to `parse` and into the
 /// reader's memory: valid until the reader parses again or dies, or the text changes.
 struct Review {
-  std::string_view api_version;   ///< "admission.k8s.io/v1" or "admission.k8s.io/v1beta1"
-  std::string_view uid;           ///< never empty
-  std::string_view ns;            ///< request.namespace; wins over the object's
-  std::string_view name;          ///< request.name, else the object's; empty where generated
+  std::string_view api_version;  ///< "admission.k8s.io/v1" or "admission.k8s.io/v1beta1"
+  std::string_view uid;          ///< never empty
+  std::string_view ns;           ///< request.namespace; wins over the object's
+  std::string_view name;         ///< request.name, else the object's; empty where generated
   std::string_view generate_name;
-  std::string_view operation;     ///< CREATE …
-  std::string_view user;          ///< userInfo.username
-  std::string_view kind_name;     ///< request.kind.kind, for the log
+  std::string_view operation;  ///< CREATE …
+  std::string_view user;       ///< userInfo.username
+  std::string_view kind_name;  ///< request.kind.kind, for the log
   std::string_view subresource;
   ObjectKind kind = ObjectKind::other;
   bool dry_run = false;
   /// The object cannot be read (wrong type, missing, null …): it is admitted unchanged and this
   /// says what is wrong. Empty: `pod` or `service` holds it.
   std::string malformed;
-  Pod pod;           ///< if kind == pod
-  Service service;   ///< if kind == service
+  Pod pod;          ///< if kind == pod
+  Service service;  ///< if kind == service
 };
 
 /// `parse`: reads AdmissionReviews. Keeps its memory between calls, so one reader per thread.

@@ -56,14 +56,15 @@ bool read_target_port(JsonWalk& walk, ondemand::value value, ServicePort& out) {
 }
 
 bool read_port(JsonWalk& walk, ondemand::value value, ServicePort& out) {
-  const bool fine = walk.object(value, "spec.ports", [&](std::string_view key, ondemand::value item) {
-    if (key == "name") return walk.string(item, "spec.ports.name", out.name);
-    if (key == "protocol") return walk.string(item, "spec.ports.protocol", out.protocol);
-    if (key == "port") return walk.port(item, "spec.ports.port", out.port);
-    if (key == "nodePort") return walk.port(item, "spec.ports.nodePort", out.node_port);
-    if (key == "targetPort") return read_target_port(walk, item, out);
-    return true;
-  });
+  const bool fine =
+      walk.object(value, "spec.ports", [&](std::string_view key, ondemand::value item) {
+        if (key == "name") return walk.string(item, "spec.ports.name", out.name);
+        if (key == "protocol") return walk.string(item, "spec.ports.protocol", out.protocol);
+        if (key == "port") return walk.port(item, "spec.ports.port", out.port);
+        if (key == "nodePort") return walk.port(item, "spec.ports.nodePort", out.node_port);
+        if (key == "targetPort") return read_target_port(walk, item, out);
+        return true;
+      });
   if (!fine) return false;
   if (out.port == 0) return walk.wrong_type("spec.ports.port", "a port number");
   if (out.protocol.empty()) out.protocol = "TCP";
@@ -123,8 +124,7 @@ bool read_spec(JsonWalk& walk, ondemand::value value, Service& out) {
 bool read_service(JsonWalk& walk, ondemand::object& object, Service& out) {
   std::uint32_t seen = 0;
   return walk.members(object, "object", [&](std::string_view key, ondemand::value value) {
-    if (key == "metadata")
-      return walk.once(seen, 0, "metadata") && read_metadata(walk, value, out);
+    if (key == "metadata") return walk.once(seen, 0, "metadata") && read_metadata(walk, value, out);
     if (key == "spec") return walk.once(seen, 1, "spec") && read_spec(walk, value, out);
     return true;
   });

@@ -25,11 +25,11 @@ using StringMap = std::vector<std::pair<std::string, std::string>>;
 
 /// One entry of `spec.ports`.
 struct ServicePort {
-  std::string name;                   ///< empty: unnamed
+  std::string name;  ///< empty: unnamed
   std::uint16_t port = 0;
-  std::string protocol = "TCP";       ///< TCP, UDP or SCTP
-  std::uint16_t target = 0;           ///< numeric target port; the port itself where absent
-  std::string target_name;            ///< a named target port; `target` means nothing then
+  std::string protocol = "TCP";  ///< TCP, UDP or SCTP
+  std::uint16_t target = 0;      ///< numeric target port; the port itself where absent
+  std::string target_name;       ///< a named target port; `target` means nothing then
   std::uint16_t node_port = 0;
 };
 
@@ -37,19 +37,19 @@ struct ServicePort {
 struct Service {
   std::string name;
   std::string generate_name;
-  std::string ns;              ///< metadata.namespace, may be empty in a manifest
-  std::string uid;             ///< set on stored Services only
+  std::string ns;   ///< metadata.namespace, may be empty in a manifest
+  std::string uid;  ///< set on stored Services only
   StringMap labels;
   StringMap annotations;
   StringMap selector;
-  std::string type;            ///< as written; empty means ClusterIP
-  std::string cluster_ip;      ///< empty: not chosen; "None": headless
+  std::string type;        ///< as written; empty means ClusterIP
+  std::string cluster_ip;  ///< empty: not chosen; "None": headless
   std::vector<std::string> cluster_ips;
-  bool has_cluster_ips = false;           ///< spec.clusterIPs is there and not null
-  bool has_external_ips = false;          ///< spec.externalIPs has an entry
+  bool has_cluster_ips = false;   ///< spec.clusterIPs is there and not null
+  bool has_external_ips = false;  ///< spec.externalIPs has an entry
   bool has_load_balancer_ip = false;
   bool publish_not_ready = false;
-  bool has_metadata = false;              ///< for patches: which parents exist
+  bool has_metadata = false;  ///< for patches: which parents exist
   bool has_annotations = false;
   std::vector<ServicePort> ports;
 

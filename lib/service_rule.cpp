@@ -39,8 +39,8 @@ bool selects_head(const Service& service, const Policy& policy) {
       service.ports, [](const ServicePort& port) { return port.port == kClientPort; });
   return std::ranges::any_of(service.selector, [&](const auto& pair) {
     if (client && !service.name.empty() && pair.second == service.name) return true;
-    return std::ranges::any_of(policy.head_words,
-                               [&](const std::string& word) { return has_part(pair.second, word); });
+    return std::ranges::any_of(
+        policy.head_words, [&](const std::string& word) { return has_part(pair.second, word); });
   });
 }
 
@@ -56,7 +56,8 @@ bool is_for_workers(const Service& service) {
   if (find(service.labels, kHeadlessWorker) || has(service.selector, kNodeType, "worker"))
     return true;
   return std::ranges::any_of(service.selector, [](const auto& pair) {
-    return pair.first == "component" && (pair.second == "ray-worker" || pair.second == "ray-workers");
+    return pair.first == "component" &&
+           (pair.second == "ray-worker" || pair.second == "ray-workers");
   });
 }
 
@@ -88,8 +89,9 @@ void convert(const Service& service, Decision& decision) {
   // Without it the name does not resolve until the head is Ready, and negative answers are cached
   // (kuberay ray-operator/controllers/ray/common/service.go does the same).
   if (!service.publish_not_ready) add("/spec/publishNotReadyAddresses", "true");
-  annotate(decision, service.has_metadata, service.has_annotations,
-           {{kConvertedAnnotation, "true"}, {kDecisionAnnotation, decision_mark(Reason::converted)}});
+  annotate(
+      decision, service.has_metadata, service.has_annotations,
+      {{kConvertedAnnotation, "true"}, {kDecisionAnnotation, decision_mark(Reason::converted)}});
 }
 
 void warn_left(const Service& service, Decision& decision, const std::string& reader) {
@@ -170,8 +172,8 @@ Caring care_for(const ServiceFact& fact, const Policy& policy) {
   if (service.converted()) return {Care::full, false};
   const Reason reason = judge_service(service, policy, fact.matches_workers);
   if (reason == Reason::already_headless) {
-    const bool ours = is_head(service, policy) &&
-                      !(of_kuberay(service) && policy.kuberay == KubeRay::ignore);
+    const bool ours =
+        is_head(service, policy) && !(of_kuberay(service) && policy.kuberay == KubeRay::ignore);
     return {ours ? Care::text_only : Care::none, false};
   }
   if (reason != Reason::converted) return {};

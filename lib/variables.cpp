@@ -90,8 +90,8 @@ void append_variables(const Service& service, std::string_view dns_name, bool do
     out.push_back({prefix + "_SERVICE_PORT", number(service.ports.front()), VariableKind::port});
   for (const ServicePort& port : service.ports)
     if (!port.name.empty() && known(port))
-      out.push_back({prefix + "_SERVICE_PORT_" + mangled(port.name), number(port),
-                     VariableKind::port});
+      out.push_back(
+          {prefix + "_SERVICE_PORT_" + mangled(port.name), number(port), VariableKind::port});
   if (!docker_links) return;
 
   const auto lower = [](std::string text) {
@@ -157,8 +157,8 @@ bool MentionFinder::next_in_identifier(Mention& out) {
     split_ = at + 1;
     const std::string_view rest = text_.substr(at, end_ - at);
     const bool host = rest == kHost;
-    const bool port = rest.starts_with(kPort) &&
-                      (rest.size() == kPort.size() || rest[kPort.size()] == '_');
+    const bool port =
+        rest.starts_with(kPort) && (rest.size() == kPort.size() || rest[kPort.size()] == '_');
     const bool link = rest.starts_with(kLink) && is_link_tail(rest.substr(kLink.size()));
     if (!host && !port && !link) continue;
     const std::string_view prefix = text_.substr(begin_, at - begin_);

@@ -42,10 +42,10 @@ void append_variables(const Service& service, std::string_view dns_name, bool do
 
 /// A place in a text where a service variable is named, expanded there or not.
 struct Mention {
-  std::size_t begin, end;      ///< the whole identifier
-  std::string_view name;       ///< a view into the text
-  std::string_view prefix;     ///< what stands before `_SERVICE_…` or `_PORT_…`: names the Service
-  bool docker_link;            ///< spelled `X_PORT_<n>_<PROTO>…`
+  std::size_t begin, end;   ///< the whole identifier
+  std::string_view name;    ///< a view into the text
+  std::string_view prefix;  ///< what stands before `_SERVICE_…` or `_PORT_…`: names the Service
+  bool docker_link;         ///< spelled `X_PORT_<n>_<PROTO>…`
 };
 
 /// Finds the mentions in `text`, from `from` on, one by one: false when there are no more. A name
@@ -61,9 +61,9 @@ class MentionFinder {
   [[nodiscard]] bool next_in_identifier(Mention& out);
 
   std::string_view text_;
-  std::size_t pos_ = 0;           // where to look for the next identifier
+  std::size_t pos_ = 0;              // where to look for the next identifier
   std::size_t begin_ = 0, end_ = 0;  // the identifier at hand
-  std::size_t split_ = 0;         // where in it to look for the next `_SERVICE_`, `_PORT_`
+  std::size_t split_ = 0;            // where in it to look for the next `_SERVICE_`, `_PORT_`
 };
 
 /// The Service name that a prefix stands for (`RAY_HEAD` → `ray-head`).

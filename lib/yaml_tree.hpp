@@ -73,5 +73,4 @@ struct Slice {
 [[nodiscard]] Result<std::vector<NodeId>> parse(std::string_view text, const Slice& slice,
                                                 const Limits& limits, Tree& tree);
 
-
 }  // namespace rayhook::yaml

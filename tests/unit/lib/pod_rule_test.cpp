@@ -5,7 +5,8 @@ namespace rayhook::test {
 namespace {
 
 const std::string kAddress =
-    "ray start --num-cpus=$MY_CPU --address=$RAY_HEAD_SERVICE_HOST:$RAY_HEAD_SERVICE_PORT_GCS_SERVER"
+    "ray start --num-cpus=$MY_CPU "
+    "--address=$RAY_HEAD_SERVICE_HOST:$RAY_HEAD_SERVICE_PORT_GCS_SERVER"
     " --block";
 
 Facts ray_head() { return facts_of({converted_service()}); }
@@ -45,7 +46,8 @@ TEST(PodRule, RestoresTheVariables) {
 }
 
 TEST(PodRule, IsIdempotent) {
-  const Decided once = run(shell_pod(kAddress + "; python -c 'os.environ[\"RAY_HEAD_SERVICE_HOST\"]'"));
+  const Decided once =
+      run(shell_pod(kAddress + "; python -c 'os.environ[\"RAY_HEAD_SERVICE_HOST\"]'"));
   const Decided twice = run(once.object);
   EXPECT_FALSE(twice.patched());
   EXPECT_EQ(twice.reason(), "already-done");
@@ -67,11 +69,14 @@ TEST(PodRule, HandlesAContainerAddedLaterAlone) {
 TEST(PodRule, RewritesEachSpellingWhereItsExpanderRuns) {
   EXPECT_EQ(script("a ${RAY_HEAD_SERVICE_HOST}:6379"), "a ray-head:6379");
   EXPECT_EQ(script("a \"$RAY_HEAD_SERVICE_HOST\":$RAY_HEAD_SERVICE_PORT"), "a \"ray-head\":6379");
-  EXPECT_EQ(script("a $(RAY_HEAD_SERVICE_HOST):$(RAY_HEAD_SERVICE_PORT_CLIENT)"), "a ray-head:10001");
+  EXPECT_EQ(script("a $(RAY_HEAD_SERVICE_HOST):$(RAY_HEAD_SERVICE_PORT_CLIENT)"),
+            "a ray-head:10001");
   EXPECT_EQ(script("nc -z $RAY_HEAD_SERVICE_HOST $RAY_HEAD_SERVICE_PORT_GCS_SERVER"),
             "nc -z ray-head 6379");
-  EXPECT_EQ(script("curl http://$RAY_HEAD_SERVICE_HOST:8000/hello"), "curl http://ray-head:8000/hello");
-  EXPECT_EQ(script("x --address=$RAY_HEAD_SERVICE_HOST:$RAY_PORT"), "x --address=ray-head:$RAY_PORT");
+  EXPECT_EQ(script("curl http://$RAY_HEAD_SERVICE_HOST:8000/hello"),
+            "curl http://ray-head:8000/hello");
+  EXPECT_EQ(script("x --address=$RAY_HEAD_SERVICE_HOST:$RAY_PORT"),
+            "x --address=ray-head:$RAY_PORT");
   EXPECT_EQ(script("a '$(RAY_HEAD_SERVICE_HOST)'"), "a 'ray-head'");
   EXPECT_EQ(script("a $$RAY_HEAD_SERVICE_HOST"), "a ray-head");
 }
@@ -80,8 +85,8 @@ TEST(PodRule, LeavesWhatNoExpanderReads) {
   for (const char* text :
        {"a '$RAY_HEAD_SERVICE_HOST'", "a \\$RAY_HEAD_SERVICE_HOST", "a $$(RAY_HEAD_SERVICE_HOST)",
         "a $RAY_HEAD_SERVICE_HOSTNAME", "a # $RAY_HEAD_SERVICE_HOST",
-        "export RAY_HEAD_SERVICE_HOST=x; a $RAY_HEAD_SERVICE_HOST",
-        "a ${RAY_HEAD_SERVICE_HOST:-b}", "cat <<'E'\n$RAY_HEAD_SERVICE_HOST\nE\n",
+        "export RAY_HEAD_SERVICE_HOST=x; a $RAY_HEAD_SERVICE_HOST", "a ${RAY_HEAD_SERVICE_HOST:-b}",
+        "cat <<'E'\n$RAY_HEAD_SERVICE_HOST\nE\n",
         "curl $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT"}) {
     const Decided out = run(shell_pod(text));
     EXPECT_EQ(out.arg(), text);
@@ -101,22 +106,25 @@ TEST(PodRule, RewritesExecArraysForKubeletOnly) {
 
 TEST(PodRule, MatchesWholeNamesOnly) {
   json redis = converted_service();
-  redis["spec"]["ports"] = json::array({{{"name", "redis"}, {"port", 1}},
-                                        {{"name", "redis-primary"}, {"port", 2}}});
-  const Decided out = decide_object(
-      shell_pod("a $RAY_HEAD_SERVICE_PORT_REDIS_PRIMARY $RAY_HEAD_SERVICE_PORT_REDIS"
-                " $MY_RAY_HEAD_SERVICE_HOST"),
-      facts_of({redis}));
+  redis["spec"]["ports"] =
+      json::array({{{"name", "redis"}, {"port", 1}}, {{"name", "redis-primary"}, {"port", 2}}});
+  const Decided out =
+      decide_object(shell_pod("a $RAY_HEAD_SERVICE_PORT_REDIS_PRIMARY $RAY_HEAD_SERVICE_PORT_REDIS"
+                              " $MY_RAY_HEAD_SERVICE_HOST"),
+                    facts_of({redis}));
   EXPECT_EQ(out.arg(), "a 2 1 $MY_RAY_HEAD_SERVICE_HOST");
 }
 
 TEST(PodRule, NeverRewritesHalfAnAddress) {
   const Facts two = facts_of({converted_service("a"), converted_service("b")});
-  const auto arg = [&](const std::string& text) { return decide_object(shell_pod(text), two).arg(); };
+  const auto arg = [&](const std::string& text) {
+    return decide_object(shell_pod(text), two).arg();
+  };
   EXPECT_EQ(arg("x $A_SERVICE_HOST:$A_SERVICE_PORT"), "x a:6379");
-  for (const char* text : {"x $A_SERVICE_HOST:$B_SERVICE_PORT", "x $A_SERVICE_HOST:$A_SERVICE_PORT_NOPE",
-                           "x $(A_SERVICE_HOST):$C_SERVICE_PORT", "x $C_SERVICE_HOST:$A_SERVICE_PORT",
-                           "x ${C_SERVICE_HOST}:$A_SERVICE_PORT"})
+  for (const char* text :
+       {"x $A_SERVICE_HOST:$B_SERVICE_PORT", "x $A_SERVICE_HOST:$A_SERVICE_PORT_NOPE",
+        "x $(A_SERVICE_HOST):$C_SERVICE_PORT", "x $C_SERVICE_HOST:$A_SERVICE_PORT",
+        "x ${C_SERVICE_HOST}:$A_SERVICE_PORT"})
     EXPECT_EQ(arg(text), text);
 }
 
@@ -129,10 +137,10 @@ TEST(PodRule, TakesIpv6BracketsAway) {
 
 TEST(PodRule, RewritesEnvValues) {
   json pod = exec_pod({"python", "app.py"});
-  pod["spec"]["containers"][0]["env"] = json::array(
-      {{{"name", "RAY_ADDRESS"},
-        {"value", "ray://$(RAY_HEAD_SERVICE_HOST):$(RAY_HEAD_SERVICE_PORT_CLIENT)"}},
-       {{"name", "TEXT"}, {"value", "$RAY_HEAD_SERVICE_HOST"}}});
+  pod["spec"]["containers"][0]["env"] =
+      json::array({{{"name", "RAY_ADDRESS"},
+                    {"value", "ray://$(RAY_HEAD_SERVICE_HOST):$(RAY_HEAD_SERVICE_PORT_CLIENT)"}},
+                   {{"name", "TEXT"}, {"value", "$RAY_HEAD_SERVICE_HOST"}}});
   const Decided out = run(pod);
   EXPECT_EQ(out.env("RAY_ADDRESS"), "ray://ray-head:10001");
   EXPECT_EQ(out.env("TEXT"), "$RAY_HEAD_SERVICE_HOST");
@@ -164,10 +172,12 @@ TEST(PodRule, ReachesInitContainersProbesAndHooks) {
   json pod = shell_pod(kAddress);
   pod["spec"]["initContainers"] = json::array(
       {{{"name", "wait"},
-        {"command", json::array({"sh", "-c", "until nc -z $RAY_HEAD_SERVICE_HOST 6379; do :; done"})}}});
+        {"command",
+         json::array({"sh", "-c", "until nc -z $RAY_HEAD_SERVICE_HOST 6379; do :; done"})}}});
   auto& container = pod["spec"]["containers"][0];
   container["livenessProbe"]["exec"]["command"] = {"bash", "-c", "nc -z $RAY_HEAD_SERVICE_HOST 1"};
-  container["lifecycle"]["preStop"]["exec"]["command"] = {"sh", "-c", "nc ${RAY_HEAD_SERVICE_HOST} 1"};
+  container["lifecycle"]["preStop"]["exec"]["command"] = {"sh", "-c",
+                                                          "nc ${RAY_HEAD_SERVICE_HOST} 1"};
   container["lifecycle"]["postStart"]["exec"]["command"] = {"a", "$(RAY_HEAD_SERVICE_HOST)"};
   const Decided out = run(pod);
   EXPECT_EQ(out.object["spec"]["initContainers"][0]["command"][2],
@@ -196,7 +206,8 @@ TEST(PodRule, RestoresWhereNothingIsMentioned) {
 }
 
 TEST(PodRule, RestoresDockerLinksWhereOneIsMentioned) {
-  const Decided out = run(shell_pod("curl http://$RAY_HEAD_PORT_10001_TCP_ADDR:10001 $RAY_HEAD_PORT"));
+  const Decided out =
+      run(shell_pod("curl http://$RAY_HEAD_PORT_10001_TCP_ADDR:10001 $RAY_HEAD_PORT"));
   EXPECT_EQ(out.arg(), "curl http://ray-head:10001 $RAY_HEAD_PORT");
   EXPECT_EQ(out.env("RAY_HEAD_PORT"), "tcp://ray-head:6379");
   EXPECT_EQ(run(shell_pod("true"), {.docker_links = DockerLinks::always}).env("RAY_HEAD_PORT"),
@@ -317,11 +328,12 @@ TEST(PodRule, GivesAppliedBarePodsVariablesOnly) {
   const Decided out = run(pod);
   EXPECT_EQ(out.reason(), "restored");
   EXPECT_EQ(out.arg(), kAddress);
-  pod["metadata"]["ownerReferences"] = json::array(
-      {{{"apiVersion", "apps/v1"}, {"kind", "ReplicaSet"}, {"controller", true}}});
+  pod["metadata"]["ownerReferences"] =
+      json::array({{{"apiVersion", "apps/v1"}, {"kind", "ReplicaSet"}, {"controller", true}}});
   EXPECT_EQ(run(pod).reason(), "rewritten");
   json ssa = shell_pod(kAddress);
-  ssa["metadata"]["managedFields"] = json::array({{{"manager", "kubectl"}, {"operation", "Apply"}}});
+  ssa["metadata"]["managedFields"] =
+      json::array({{{"manager", "kubectl"}, {"operation", "Apply"}}});
   EXPECT_EQ(run(ssa).reason(), "restored");
 }
 

@@ -55,14 +55,16 @@ TEST(ReviewReader, RefusesWhatCannotBeAnswered) {
   EXPECT_EQ(error_of("{}"), "bad_review");
   EXPECT_EQ(error_of("null"), "bad_review");
   EXPECT_EQ(error_of(R"({"apiVersion":"admission.k8s.io/v1"})"), "bad_review");
-  EXPECT_EQ(error_of(R"({"apiVersion":"admission.k8s.io/v2","request":{"uid":"x"}})"), "bad_review");
+  EXPECT_EQ(error_of(R"({"apiVersion":"admission.k8s.io/v2","request":{"uid":"x"}})"),
+            "bad_review");
   EXPECT_EQ(error_of(R"({"apiVersion":"admission.k8s.io/v1","request":null})"), "bad_review");
   EXPECT_EQ(error_of(R"({"apiVersion":"admission.k8s.io/v1","request":{"uid":7}})"), "bad_review");
   EXPECT_EQ(error_of(R"({"apiVersion":"admission.k8s.io/v1","request":{"uid":"a","uid":"b"}})"),
             "bad_review");
   EXPECT_EQ(error_of(review_of(shell_pod("a")).dump() + "{}"), "bad_json");
-  EXPECT_EQ(error_of(review_of(shell_pod("a\xff")).dump(-1, ' ', false, json::error_handler_t::ignore)),
-            "(none)");
+  EXPECT_EQ(
+      error_of(review_of(shell_pod("a\xff")).dump(-1, ' ', false, json::error_handler_t::ignore)),
+      "(none)");
   EXPECT_EQ(error_of("{\"a\":\"\xff\"}"), "bad_json");
   EXPECT_EQ(error_of(std::string(100'000, '[')), "bad_review");
   EXPECT_EQ(error_of(std::string(kMaxReviewBytes + 1, ' ')), "too_large");
@@ -163,12 +165,14 @@ TEST(ReviewReader, CanBeUsedAgainAndShrunk) {
 
 TEST(Bounds, TenThousandContainersAndHugeArguments) {
   json pod = shell_pod("x");
-  json container = shell_pod("a $RAY_HEAD_SERVICE_HOST:$RAY_HEAD_SERVICE_PORT")["spec"]["containers"][0];
+  json container =
+      shell_pod("a $RAY_HEAD_SERVICE_HOST:$RAY_HEAD_SERVICE_PORT")["spec"]["containers"][0];
   pod["spec"]["containers"] = json::array();
   for (int i = 0; i < 10'000; ++i) pod["spec"]["containers"].push_back(container);
   const Decided many = decide_object(pod, facts_of({converted_service()}));
   EXPECT_TRUE(many.reason() == "rewritten" || many.reason() == "too-large");
-  for (const char* unit : {"$", "$$", "$(", "${", "\"$", "$RAY_HEAD_SERVICE_HOST:", "$(RAY_HEAD_SERVICE_HOST)"}) {
+  for (const char* unit :
+       {"$", "$$", "$(", "${", "\"$", "$RAY_HEAD_SERVICE_HOST:", "$(RAY_HEAD_SERVICE_HOST)"}) {
     std::string text;
     while (text.size() < 4'000'000) text += unit;
     const Decided out = decide_object(shell_pod(text), facts_of({converted_service()}));
@@ -181,7 +185,9 @@ TEST(Answer, HoldsPatchAndPatchTypeTogetherOrNeither) {
   EXPECT_EQ(changed.answer["response"]["patchType"], "JSONPatch");
   EXPECT_TRUE(changed.answer["response"].contains("patch"));
   EXPECT_EQ(changed.answer["response"]["auditAnnotations"]["reason"], "converted");
-  EXPECT_EQ(changed.answer["response"]["auditAnnotations"]["patch-sha256"].get<std::string>().size(), 64U);
+  EXPECT_EQ(
+      changed.answer["response"]["auditAnnotations"]["patch-sha256"].get<std::string>().size(),
+      64U);
   const Decided left = decide_object(shell_pod("a"), {});
   EXPECT_FALSE(left.answer["response"].contains("patch"));
   EXPECT_FALSE(left.answer["response"].contains("patchType"));

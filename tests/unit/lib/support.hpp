@@ -49,10 +49,9 @@ inline json shell_pod(const std::string& script) {
           {"kind", "Pod"},
           {"metadata", {{"name", "worker"}}},
           {"spec",
-           {{"containers",
-             json::array({{{"name", "ray"},
-                           {"command", json::array({"/bin/bash", "-c", "--"})},
-                           {"args", json::array({script})}}})}}}};
+           {{"containers", json::array({{{"name", "ray"},
+                                         {"command", json::array({"/bin/bash", "-c", "--"})},
+                                         {"args", json::array({script})}}})}}}};
 }
 
 /// The head Service of the static cluster, as written by a user.

@@ -31,7 +31,8 @@ TEST(Mentions, FindsEachSpelling) {
 }
 
 TEST(Mentions, PassesOverLookAlikes) {
-  EXPECT_TRUE(mentions("$RAY_HEAD_SERVICE $RAY_HEAD_SERVICE_HOSTNAME $MY_POD_IP _SERVICE_HOST").empty());
+  EXPECT_TRUE(
+      mentions("$RAY_HEAD_SERVICE $RAY_HEAD_SERVICE_HOSTNAME $MY_POD_IP _SERVICE_HOST").empty());
   EXPECT_TRUE(mentions("$KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT_HTTPS").empty());
   EXPECT_TRUE(mentions("$X_PORT $X_PORT_GCS $X_PORT_123456_TCP $1A_SERVICE_HOST").empty());
   EXPECT_TRUE(mentions("$X_SERVICE_HOSTname $A__SERVICE_HOST").empty());
@@ -42,8 +43,9 @@ TEST(Mentions, PassesOverLookAlikes) {
 TEST(Mentions, ReadsWhatCanBeReadTwoWaysBothWays) {
   EXPECT_EQ(mentions("A_SERVICE_HOST_SERVICE_HOST"),
             (List{"A_SERVICE_HOST_SERVICE_HOST=a-service-host"}));
-  EXPECT_EQ(mentions("A_SERVICE_PORT_B_SERVICE_PORT"),
-            (List{"A_SERVICE_PORT_B_SERVICE_PORT=a", "A_SERVICE_PORT_B_SERVICE_PORT=a-service-port-b"}));
+  EXPECT_EQ(
+      mentions("A_SERVICE_PORT_B_SERVICE_PORT"),
+      (List{"A_SERVICE_PORT_B_SERVICE_PORT=a", "A_SERVICE_PORT_B_SERVICE_PORT=a-service-port-b"}));
 }
 
 TEST(Mentions, IsLinearInHostileText) {
