@@ -5,24 +5,28 @@
 
 namespace rayhook {
 
-void kubelet_references(std::string_view text, std::vector<KubeletReference>& found) {
-  std::size_t at = 0;
-  while (at + 1 < text.size()) {
-    if (text[at] != '$') {
-      at = std::min(text.find('$', at), text.size());
+bool KubeletReferenceFinder::next(KubeletReference& out) {
+  while (at_ + 1 < text_.size()) {
+    if (text_[at_] != '$') {
+      at_ = std::min(text_.find('$', at_), text_.size());
       continue;
     }
-    if (text[at + 1] != '(') {
+    if (text_[at_ + 1] != '(') {
       // `$$` is an escape; any other character that follows is no operator and can be passed too.
-      at += 2;
+      at_ += 2;
       continue;
     }
-    const std::size_t close = text.find(')', at + 2);
-    // No later `$(` can end either; looking on would make the time quadratic.
-    if (close == std::string_view::npos) return;
-    found.push_back({at, close + 1, text.substr(at + 2, close - at - 2)});
-    at = close + 1;
+    const std::size_t close = text_.find(')', at_ + 2);
+    if (close == std::string_view::npos) {
+      // No later `$(` can end either; looking on would make the time quadratic.
+      at_ = text_.size();
+      return false;
+    }
+    out = {at_, close + 1, text_.substr(at_ + 2, close - at_ - 2)};
+    at_ = close + 1;
+    return true;
   }
+  return false;
 }
 
 }  // namespace rayhook

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <string_view>
-#include <vector>
 
 namespace rayhook {
 
@@ -14,10 +13,19 @@ struct KubeletReference {
   std::string_view name;  ///< what stands between the parentheses; a view into the text
 };
 
-/// Finds every `$(NAME)` that kubelet would look up in `text`, in order. `$$` is an escape (it
+/// Finds every `$(NAME)` that kubelet would look up in a text, in order. `$$` is an escape (it
 /// becomes one `$` and hides what follows); any text up to the first `)` is the name; `$(` without
-/// `)` is no reference. Linear time. Appends to `found`, which is not cleared.
+/// `)` is no reference. Linear time over all calls, no memory.
 /// Source: kubernetes third_party/forked/golang/expansion/expand.go.
-void kubelet_references(std::string_view text, std::vector<KubeletReference>& found);
+class KubeletReferenceFinder {
+ public:
+  explicit KubeletReferenceFinder(std::string_view text) : text_(text) {}
+  /// The next one, a view into the text; false when there are no more.
+  [[nodiscard]] bool next(KubeletReference& out);
+
+ private:
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
 
 }  // namespace rayhook

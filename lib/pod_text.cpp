@@ -130,9 +130,8 @@ void PodText::find_scripts(const Pod& pod, const Container& container) {
 }
 
 void PodText::kubelet_edits(const Text& text, const OwnNames& own, const VariableTable& table) {
-  references_.clear();
-  kubelet_references(text.value, references_);
-  for (const KubeletReference& reference : references_) {
+  KubeletReferenceFinder finder(text.value);
+  for (KubeletReference reference{}; finder.next(reference);) {
     const VariableTable::Row* row = table.find(reference.name);
     if (!row) continue;
     // Where the container defines the name itself later on, nothing can be restored for this text.

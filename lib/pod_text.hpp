@@ -75,7 +75,6 @@ class PodText {
 
   std::vector<Script> scripts_;
   std::vector<Edit> edits_;
-  std::vector<KubeletReference> references_;
   std::vector<std::string_view> names_, argv_;
   std::vector<std::uint32_t> argv_texts_;
 };

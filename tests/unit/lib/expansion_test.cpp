@@ -10,10 +10,9 @@ namespace rayhook {
 namespace {
 
 std::vector<std::string> spans(std::string_view text) {
-  std::vector<KubeletReference> found;
-  kubelet_references(text, found);
+  KubeletReferenceFinder finder(text);
   std::vector<std::string> out;
-  for (const KubeletReference& reference : found) {
+  for (KubeletReference reference{}; finder.next(reference);) {
     EXPECT_EQ(text.substr(reference.begin, reference.end - reference.begin),
               "$(" + std::string(reference.name) + ")");
     out.push_back(std::to_string(reference.begin) + ":" + std::string(reference.name));
@@ -56,9 +55,10 @@ TEST(KubeletReferences, HostileTextsEnd) {
   for (const std::string_view piece : {"$", "$(", "$$", ")", "$ ", "$)", "$(A)", "$((", "a"}) {
     std::string text;
     while (text.size() < kSize) text += piece;
-    std::vector<KubeletReference> found;
-    kubelet_references(text, found);
-    EXPECT_EQ(found.size(), piece == "$(A)" ? kSize / 4 : 0) << piece;
+    std::size_t found = 0;
+    KubeletReferenceFinder finder(text);
+    for (KubeletReference reference{}; finder.next(reference);) ++found;
+    EXPECT_EQ(found, piece == "$(A)" ? kSize / 4 : 0) << piece;
   }
 }
 
