@@ -15,8 +15,9 @@ namespace rayhook {
 unsigned threads_for(std::string_view cpu_max, unsigned processors) {
   processors = std::max(processors, 1U);
   std::int64_t quota = 0, period = 0;
-  const char* end = cpu_max.data() + cpu_max.size();
-  const auto first = std::from_chars(cpu_max.data(), end, quota);
+  const char* begin = cpu_max.data();
+  const char* end = begin + cpu_max.size();
+  const auto first = std::from_chars(begin, end, quota);
   if (first.ec != std::errc{} || first.ptr == end || *first.ptr != ' ') return processors;
   const auto second = std::from_chars(first.ptr + 1, end, period);
   if (second.ec != std::errc{} || quota <= 0 || period <= 0) return processors;

@@ -5,14 +5,14 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 
 namespace rayhook {
 
 Result<std::string> read_file(const std::string& path, std::string_view what, std::size_t limit) {
   const auto failed = [&](const char* did) {
-    return fail(Errc::io,
-                std::string(what) + ": cannot " + did + " " + path + ": " + std::strerror(errno));
+    return fail(Errc::io, std::string(what) + ": cannot " + did + " " + path + ": " +
+                              std::generic_category().message(errno));
   };
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return failed("open");

@@ -27,8 +27,9 @@ Result<Tcp::endpoint> parse_endpoint(std::string_view text, std::string_view fla
   std::string_view host = text.substr(0, colon);
   const std::string_view port_text = text.substr(colon + 1);
   std::uint16_t port = 0;
-  const char* last = port_text.data() + port_text.size();
-  const auto [end, error] = std::from_chars(port_text.data(), last, port);
+  const char* first = port_text.data();
+  const char* last = first + port_text.size();
+  const auto [end, error] = std::from_chars(first, last, port);
   if (error != std::errc{} || end != last) return bad();
   if (host.empty()) return Tcp::endpoint(asio::ip::address_v6::any(), port);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);

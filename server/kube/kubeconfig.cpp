@@ -46,7 +46,7 @@ class Reader {
   /// The entry called `name` of `clusters`, `users` or `contexts`: what stands under `member`.
   [[nodiscard]] const Json& entry(const Json& root, std::string_view list, std::string_view under,
                                   const std::string& name) {
-    static const Json kNothing = Json::object();
+    static const Json nothing = Json::object();
     const Json* entries = member(root, list);
     if (entries && entries->is_array()) {
       for (const Json& entry : *entries) {
@@ -56,7 +56,7 @@ class Reader {
       }
     }
     refuse(std::string(list) + " has no entry \"" + name + "\"");
-    return kNothing;
+    return nothing;
   }
 
   [[nodiscard]] std::string resolved(const std::string& file) const {

@@ -30,7 +30,8 @@ int run_serve(const ServeOptions& options) {
 }  // namespace
 
 void add_serve(CLI::App& app, std::function<int()>& run) {
-  auto options = std::make_shared<ServeOptions>();
+  const auto options = std::make_shared<ServeOptions>();
+  const auto level = std::make_shared<std::string>(word(options->log_level));
   CLI::App& verb = *app.add_subcommand("serve", "Run the webhook; SIGTERM drains it");
   verb.add_option("--listen", options->listen, "Where to serve HTTPS (IP:PORT, :PORT)")
       ->type_name("ADDR:PORT")
@@ -55,17 +56,10 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
   verb.add_option("--kubeconfig", options->lookup.kubeconfig,
                   "How to reach the API server; without it, as the pod's service account")
       ->type_name("FILE");
-  verb.add_option_function<std::string>(
-          "--log-level",
-          [options](const std::string& text) {
-            const auto level = log_level(text);
-            if (!level)
-              throw CLI::ValidationError("--log-level", "expected debug, info, warn or error");
-            options->log_level = *level;
-          },
-          "What to log: debug, info, warn or error")
+  verb.add_option("--log-level", *level, "What to log: debug, info, warn or error")
       ->type_name("LEVEL")
-      ->default_str("info");
+      ->capture_default_str()
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
   verb.add_option("--threads", options->threads,
                   "Threads for reviews; 0: as many as the cgroup's CPU quota has use for")
       ->capture_default_str()
@@ -86,7 +80,10 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
               "After SIGTERM, how long new connections are still taken", 0, 300);
   add_seconds(verb, "--shutdown-timeout", options->shutdown_timeout,
               "After that, how long requests under way may take", 0, 300);
-  verb.callback([options, &run] { run = [options] { return run_serve(*options); }; });
+  verb.callback([options, level, &run] {
+    options->log_level = log_level(*level).value_or(LogLevel::info);
+    run = [options] { return run_serve(*options); };
+  });
 }
 
 }  // namespace rayhook

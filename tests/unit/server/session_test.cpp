@@ -15,13 +15,13 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-const std::string kLeaveBody =
+const std::string leave_body =
     R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u1",)"
     R"("allowed":true,"auditAnnotations":{"reason":"no-reference","review-uid":"u1"}}})"
     "\n";
-const std::string kLeaveAnswer =
+const std::string leave_answer =
     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " +
-    std::to_string(kLeaveBody.size()) + "\r\n\r\n" + kLeaveBody;
+    std::to_string(leave_body.size()) + "\r\n\r\n" + leave_body;
 
 std::string fault(std::string_view status, std::string_view text, std::string_view fields) {
   return "HTTP/1.1 " + std::string(status) +
@@ -58,7 +58,7 @@ class SessionTest : public testing::Test {
 
 TEST_F(SessionTest, AnswersAReview) {
   client.send(post(review_body()));
-  EXPECT_EQ(client.out, kLeaveAnswer);
+  EXPECT_EQ(client.out, leave_answer);
   EXPECT_FALSE(client.closed);
   EXPECT_TRUE(client.session.idle());
 }
@@ -75,11 +75,11 @@ TEST_F(SessionTest, TheSameAnswerWhereverTheBytesAreCut) {
     fresh.send(std::string_view(request).substr(0, cut));
     ASSERT_EQ(fresh.out, "") << cut;
     fresh.send(std::string_view(request).substr(cut));
-    ASSERT_EQ(fresh.out, kLeaveAnswer) << cut;
+    ASSERT_EQ(fresh.out, leave_answer) << cut;
   }
   Client drip(world.context);
   drip.send(request, 1);
-  EXPECT_EQ(drip.out, kLeaveAnswer);
+  EXPECT_EQ(drip.out, leave_answer);
 }
 
 TEST_F(SessionTest, TheSameAnswerWhateverTheChunks) {
@@ -87,7 +87,7 @@ TEST_F(SessionTest, TheSameAnswerWhateverTheChunks) {
     for (std::size_t piece : {std::size_t{1}, std::size_t{3}, std::size_t{1} << 20}) {
       Client fresh(world.context);
       fresh.send(chunked(review_body(), size), piece);
-      ASSERT_EQ(fresh.out, kLeaveAnswer) << size << " " << piece;
+      ASSERT_EQ(fresh.out, leave_answer) << size << " " << piece;
       ASSERT_TRUE(fresh.session.idle());
     }
 }
@@ -96,7 +96,7 @@ TEST_F(SessionTest, PipelinedRequestsAreAnsweredInOrder) {
   std::string all, expected;
   for (int i = 0; i < 50; ++i) {
     all += i % 3 == 0 ? chunked(review_body(), 100) : post(review_body());
-    expected += kLeaveAnswer;
+    expected += leave_answer;
   }
   client.send(all);
   EXPECT_EQ(client.take(), expected);
@@ -118,7 +118,7 @@ TEST_F(SessionTest, WrongPath) {
   client.send(post(review_body(), {}, "/mutate/"));
   EXPECT_EQ(client.take(), fault("404 Not Found", "there is only /mutate and /audit here", ""));
   client.send(post(review_body()));
-  EXPECT_EQ(client.out, kLeaveAnswer) << "the connection goes on";
+  EXPECT_EQ(client.out, leave_answer) << "the connection goes on";
   EXPECT_EQ(faults(HttpFault::not_found), 1U);
 }
 
@@ -134,7 +134,7 @@ TEST_F(SessionTest, WrongMethod) {
   client.send("OPTIONS /mutate HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_THAT(client.take(), StartsWith("HTTP/1.1 405 "));
   client.send(post(review_body()));
-  EXPECT_EQ(client.out, kLeaveAnswer);
+  EXPECT_EQ(client.out, leave_answer);
 }
 
 TEST_F(SessionTest, ContentType) {
@@ -166,7 +166,7 @@ TEST_F(SessionTest, BadBodiesGetOneLineAndTheConnectionGoesOn) {
     EXPECT_FALSE(client.closed);
   }
   client.send(post(review_body()));
-  EXPECT_EQ(client.out, kLeaveAnswer);
+  EXPECT_EQ(client.out, leave_answer);
 }
 
 TEST_F(SessionTest, BodyAtTheLimitAndOnePastIt) {
@@ -174,9 +174,9 @@ TEST_F(SessionTest, BodyAtTheLimitAndOnePastIt) {
   std::string body = review_body();
   body.resize(2000, ' ');
   client.send(post(body));
-  EXPECT_EQ(client.take(), kLeaveAnswer);
+  EXPECT_EQ(client.take(), leave_answer);
   client.send(chunked(body, 999));
-  EXPECT_EQ(client.take(), kLeaveAnswer);
+  EXPECT_EQ(client.take(), leave_answer);
   body += ' ';
   for (const std::string& request : {post(body), chunked(body, 999)}) {
     Client fresh(world.context);
@@ -192,9 +192,9 @@ TEST_F(SessionTest, TheBiggestReviewThereIs) {
   std::string body = review_body();
   body.resize(kMaxReviewBytes, ' ');
   client.send(post(body), 16'384);
-  EXPECT_EQ(client.take(), kLeaveAnswer);
+  EXPECT_EQ(client.take(), leave_answer);
   client.send(chunked(body, 65'536), 16'384);
-  EXPECT_EQ(client.take(), kLeaveAnswer);
+  EXPECT_EQ(client.take(), leave_answer);
 }
 
 TEST_F(SessionTest, HeaderAtTheLimitAndOnePastIt) {
@@ -208,7 +208,7 @@ TEST_F(SessionTest, HeaderAtTheLimitAndOnePastIt) {
   for (const std::size_t piece : {std::size_t{1} << 20, std::size_t{100}}) {
     Client fits(world.context);
     fits.send(filled(world.limits.head_bytes), piece);
-    EXPECT_EQ(fits.out, kLeaveAnswer) << piece;
+    EXPECT_EQ(fits.out, leave_answer) << piece;
     Client beyond(world.context);
     beyond.send(filled(world.limits.head_bytes + 1), piece);
     EXPECT_THAT(beyond.out, StartsWith("HTTP/1.1 431 ")) << piece;
@@ -240,7 +240,7 @@ TEST_F(SessionTest, TrailersChangeNothing) {
   std::string request = chunked(review_body(), 50);
   request.insert(request.size() - 2, "Content-Type: text/plain\r\nHost: other\r\nX-Admin: 1\r\n");
   client.send(request);
-  EXPECT_EQ(client.out, kLeaveAnswer);
+  EXPECT_EQ(client.out, leave_answer);
 }
 
 TEST_F(SessionTest, KeepAliveByVersion) {
@@ -270,9 +270,9 @@ TEST_F(SessionTest, ExpectContinue) {
   client.send(std::string_view(request).substr(0, head));
   EXPECT_EQ(client.take(), "HTTP/1.1 100 Continue\r\n\r\n");
   client.send(std::string_view(request).substr(head));
-  EXPECT_EQ(client.take(), kLeaveAnswer);
+  EXPECT_EQ(client.take(), leave_answer);
   client.send(request);
-  EXPECT_EQ(client.take(), kLeaveAnswer) << "who sends the body anyway needs no invitation";
+  EXPECT_EQ(client.take(), leave_answer) << "who sends the body anyway needs no invitation";
   Client other(world.context);
   other.send(post(review_body(), "Expect: miracles\r\n"));
   EXPECT_THAT(other.out, StartsWith("HTTP/1.1 417 "));
@@ -337,7 +337,7 @@ TEST_F(SessionTest, AnEndInTheMiddleIsCounted) {
 
 TEST_F(SessionTest, DrainingEndsConnectionsWithTheirAnswer) {
   client.send(post(review_body()));
-  EXPECT_EQ(client.take(), kLeaveAnswer);
+  EXPECT_EQ(client.take(), leave_answer);
   world.draining = true;
   client.send(post(review_body()));
   EXPECT_THAT(client.out, StartsWith("HTTP/1.1 200 OK\r\n"));
@@ -349,7 +349,7 @@ TEST_F(SessionTest, ConnectionsEndByAgeAndNumberOfRequests) {
   world.limits.max_requests = 3;
   client.send(post(review_body()));
   client.send(post(review_body()));
-  EXPECT_EQ(client.take(), kLeaveAnswer + kLeaveAnswer);
+  EXPECT_EQ(client.take(), leave_answer + leave_answer);
   client.send(post(review_body()));
   EXPECT_THAT(client.out, HasSubstr("\r\nConnection: close\r\n"));
   EXPECT_TRUE(client.closed);
@@ -371,7 +371,7 @@ TEST_F(SessionTest, FactsFromTheNetwork) {
             world.clock.now() + seconds(10) - std::chrono::milliseconds(500));
   EXPECT_EQ(world.metrics.in_flight(), 1);
   client.follow(client.session.fulfilled(Facts{}));
-  EXPECT_EQ(client.out, kLeaveAnswer);
+  EXPECT_EQ(client.out, leave_answer);
   EXPECT_EQ(world.metrics.in_flight(), 0);
 }
 
