@@ -21,6 +21,8 @@ after=()
 while true; do
     case "${1:-}" in
     --under)
+        # For the Python suites: all takes longer, and limits of address space are not for sanitizers.
+        export RAYHOOK_SANITIZER="$2" RAYHOOK_TEST_PATIENCE="${RAYHOOK_TEST_PATIENCE:-4}"
         case "$2" in
         asan-ubsan)
             export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1

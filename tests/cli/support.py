@@ -2,6 +2,7 @@
 """Runs the program, and says what manifests say: shared by the command line tests."""
 
 import json
+import os
 import resource
 import subprocess
 
@@ -12,6 +13,8 @@ MEMORY_LIMIT = 4 << 30
 
 
 def _limit_memory():
+    if "RAYHOOK_SANITIZER" in os.environ:  # their shadow of all addresses counts as memory
+        return
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
 
 

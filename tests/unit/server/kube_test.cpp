@@ -143,8 +143,8 @@ TEST_F(KubeconfigTest, WhatIsNoKubeconfig) {
   EXPECT_THAT(what("[]"), HasSubstr("not a kubeconfig"));
   EXPECT_THAT(what("{}"), HasSubstr("current-context is not set"));
   EXPECT_THAT(what("current-context: x"), HasSubstr("contexts has no entry \"x\""));
-  EXPECT_THAT(what("current-context: x\ncontexts: [7, {name: x, context: {cluster: y}}]"),
-              HasSubstr("clusters has no entry \"y\""));
+  EXPECT_THAT(what("current-context: x\ncontexts: [7, {name: x, context: {cluster: other}}]"),
+              HasSubstr("clusters has no entry \"other\""));
   EXPECT_THAT(what("a: [b"), HasSubstr("line "));
   EXPECT_THAT(what("current-context: {a: b}"), HasSubstr("current-context is not a text"));
   EXPECT_THAT(read_kubeconfig(folder.path("nowhere")).error().what, HasSubstr("cannot open"));
