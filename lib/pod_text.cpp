@@ -121,7 +121,7 @@ void PodText::find_scripts(const Pod& pod, const Container& container) {
   collect([](const Text& text) { return text.field == Field::command; });
   collect([](const Text& text) { return text.field == Field::args; });
   look();
-  for (std::uint8_t exec = 0; exec < std::size(kExecPaths); ++exec) {
+  for (std::size_t exec = 0; exec < std::size(kExecPaths); ++exec) {
     collect([&](const Text& text) {
       return (text.field == Field::probe || text.field == Field::hook) && text.exec == exec;
     });

@@ -32,7 +32,8 @@ class Search {
         int x = d == 0 ? 0 : reach(d - 1, k, n, m);
         if (x < 0) continue;
         while (x < n && x - k < m && at_a(x) == at_b(x - k)) ++x;
-        round[static_cast<std::size_t>(k + d)] = x;
+        const int column = k + d;
+        round[static_cast<std::size_t>(column)] = x;
         if (2 * x - k > best_sum) best_sum = 2 * x - k, best_k = k;
         if (x >= n && x - k >= m) return collect(d, k, out);
       }
@@ -51,7 +52,8 @@ class Search {
   /// How far diagonal `k` was followed in round `d`; -1: not reached.
   [[nodiscard]] int followed(int d, int k) const {
     if (k < -d || k > d) return -1;
-    return rounds_[static_cast<std::size_t>(d)][static_cast<std::size_t>(k + d)];
+    const int column = k + d;
+    return rounds_[static_cast<std::size_t>(d)][static_cast<std::size_t>(column)];
   }
 
   /// The furthest start on diagonal `k` after one more step from round `d`; -1: none.

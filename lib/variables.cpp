@@ -106,11 +106,13 @@ void append_variables(const Service& service, std::string_view dns_name, bool do
       continue;
     }
     const std::string protocol = lower(port.protocol);
-    const std::string url = protocol + "://" + host + ":" + number(port);
+    std::string url = protocol;
+    url.append("://").append(host).append(":").append(number(port));
     if (first) out.push_back({prefix + "_PORT", url, VariableKind::docker_link});
     first = false;
     // The name holds the Service's port, the value where to go.
-    const std::string link = prefix + "_PORT_" + std::to_string(port.port) + "_" + port.protocol;
+    std::string link = prefix + "_PORT_";
+    link.append(std::to_string(port.port)).append("_").append(port.protocol);
     out.push_back({link, url, VariableKind::docker_link});
     out.push_back({link + "_PROTO", protocol, VariableKind::docker_link});
     out.push_back({link + "_PORT", number(port), VariableKind::docker_link});
