@@ -19,9 +19,8 @@ bool one_of(std::string_view text, std::initializer_list<std::string_view> words
 
 template <class T>
 bool whole(std::string_view digits, int base, T& out) {
-  const char* end = digits.data() + digits.size();
-  const auto [ptr, error] = std::from_chars(digits.data(), end, out, base);
-  return error == std::errc() && ptr == end && !digits.empty();
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out, base);
+  return error == std::errc() && end == digits.data() + digits.size() && !digits.empty();
 }
 
 /// An integer as Go's ParseInt(text, 0) reads it, and 0b….
