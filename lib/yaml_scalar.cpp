@@ -19,7 +19,8 @@ bool one_of(std::string_view text, std::initializer_list<std::string_view> words
 
 template <class T>
 bool whole(std::string_view digits, int base, T& out) {
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out, base);
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), out, base);
   return error == std::errc() && end == digits.data() + digits.size() && !digits.empty();
 }
 
