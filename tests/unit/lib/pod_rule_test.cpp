@@ -4,7 +4,7 @@
 namespace rayhook::test {
 namespace {
 
-const std::string kAddress =
+const std::string address_text =
     "ray start --num-cpus=$MY_CPU "
     "--address=$RAY_HEAD_SERVICE_HOST:$RAY_HEAD_SERVICE_PORT_GCS_SERVER"
     " --block";
@@ -29,14 +29,14 @@ json exec_pod(json command) {
 }
 
 TEST(PodRule, RewritesTheClassicAddress) {
-  const Decided out = run(shell_pod(kAddress));
+  const Decided out = run(shell_pod(address_text));
   EXPECT_EQ(out.reason(), "rewritten");
   EXPECT_EQ(out.arg(), "ray start --num-cpus=$MY_CPU --address=ray-head:6379 --block");
   EXPECT_EQ(out.object["metadata"]["annotations"]["rayhook/decision"], "rewritten@0.1.0");
 }
 
 TEST(PodRule, RestoresTheVariables) {
-  const Decided out = run(shell_pod(kAddress));
+  const Decided out = run(shell_pod(address_text));
   const json expected = json::parse(R"([
     {"name":"RAY_HEAD_SERVICE_HOST","value":"ray-head"},
     {"name":"RAY_HEAD_SERVICE_PORT","value":"6379"},
@@ -47,15 +47,15 @@ TEST(PodRule, RestoresTheVariables) {
 
 TEST(PodRule, IsIdempotent) {
   const Decided once =
-      run(shell_pod(kAddress + "; python -c 'os.environ[\"RAY_HEAD_SERVICE_HOST\"]'"));
+      run(shell_pod(address_text + "; python -c 'os.environ[\"RAY_HEAD_SERVICE_HOST\"]'"));
   const Decided twice = run(once.object);
   EXPECT_FALSE(twice.patched());
   EXPECT_EQ(twice.reason(), "already-done");
 }
 
 TEST(PodRule, HandlesAContainerAddedLaterAlone) {
-  Decided once = run(shell_pod(kAddress));
-  json sidecar = shell_pod(kAddress)["spec"]["containers"][0];
+  Decided once = run(shell_pod(address_text));
+  json sidecar = shell_pod(address_text)["spec"]["containers"][0];
   sidecar["name"] = "sidecar";
   auto& containers = once.object["spec"]["containers"];
   containers.insert(containers.begin(), sidecar);
@@ -148,11 +148,11 @@ TEST(PodRule, RewritesEnvValues) {
 }
 
 TEST(PodRule, LeavesNamesThatTheContainerDefines) {
-  json pod = shell_pod(kAddress);
+  json pod = shell_pod(address_text);
   pod["spec"]["containers"][0]["env"] =
       json::array({{{"name", "RAY_HEAD_SERVICE_HOST"}, {"value", "mine"}}});
   const Decided out = run(pod);
-  EXPECT_EQ(out.arg(), kAddress);
+  EXPECT_EQ(out.arg(), address_text);
   EXPECT_EQ(out.env("RAY_HEAD_SERVICE_HOST"), "mine");
   EXPECT_EQ(out.env("RAY_HEAD_SERVICE_PORT_GCS_SERVER"), "6379");
 }
@@ -169,7 +169,7 @@ TEST(PodRule, KnowsThatEnvValuesSeeEarlierEntriesOnly) {
 }
 
 TEST(PodRule, ReachesInitContainersProbesAndHooks) {
-  json pod = shell_pod(kAddress);
+  json pod = shell_pod(address_text);
   pod["spec"]["initContainers"] = json::array(
       {{{"name", "wait"},
         {"command",
@@ -237,7 +237,7 @@ TEST(PodRule, LeavesPodsOfServicesThatKeepTheirIp) {
   stored["metadata"]["uid"] = "s-1";
   stored["spec"]["clusterIP"] = "10.0.0.7";
   stored["spec"]["type"] = "NodePort";
-  const Decided out = decide_object(shell_pod(kAddress), facts_of({stored}));
+  const Decided out = decide_object(shell_pod(address_text), facts_of({stored}));
   EXPECT_EQ(out.reason(), "service-left");
   EXPECT_FALSE(out.patched());
 }
@@ -246,7 +246,7 @@ TEST(PodRule, CaresForConvertibleServicesAndSaysSo) {
   json stored = head_service();
   stored["metadata"]["uid"] = "s-1";
   stored["spec"]["clusterIP"] = "10.0.0.7";
-  const Decided out = decide_object(shell_pod(kAddress), facts_of({stored}));
+  const Decided out = decide_object(shell_pod(address_text), facts_of({stored}));
   EXPECT_EQ(out.reason(), "rewritten");
   EXPECT_EQ(out.env("RAY_HEAD_SERVICE_HOST"), "ray-head");
   ASSERT_EQ(out.decision.warnings.size(), 1U);
@@ -256,7 +256,7 @@ TEST(PodRule, CaresForConvertibleServicesAndSaysSo) {
 TEST(PodRule, CaresLessForForeignHeadlessHeads) {
   json foreign = converted_service();
   foreign["metadata"].erase("annotations");
-  json pod = shell_pod(kAddress);
+  json pod = shell_pod(address_text);
   pod["spec"]["containers"].push_back({{"name", "other"}, {"command", json::array({"a"})}});
   const Decided out = decide_object(pod, facts_of({foreign}));
   EXPECT_EQ(out.reason(), "rewritten");
@@ -268,14 +268,14 @@ TEST(PodRule, CaresLessForForeignHeadlessHeads) {
 TEST(PodRule, KeepsItsCareThoughTheServiceIsOptedOutLater) {
   json service = converted_service();
   service["metadata"]["annotations"]["rayhook/mode"] = "ignore";
-  EXPECT_EQ(decide_object(shell_pod(kAddress), facts_of({service})).reason(), "rewritten");
+  EXPECT_EQ(decide_object(shell_pod(address_text), facts_of({service})).reason(), "rewritten");
 }
 
 TEST(PodRule, SaysWhyItCannotKnow) {
   Facts facts;
-  EXPECT_EQ(decide_object(shell_pod(kAddress), facts).reason(), "service-unknown");
+  EXPECT_EQ(decide_object(shell_pod(address_text), facts).reason(), "service-unknown");
   facts.services.push_back({"ray-head", Known::absent, nullptr, {}});
-  EXPECT_EQ(decide_object(shell_pod(kAddress), facts).reason(), "service-absent");
+  EXPECT_EQ(decide_object(shell_pod(address_text), facts).reason(), "service-absent");
   EXPECT_EQ(decide_object(shell_pod("true"), {}).reason(), "no-reference");
   json own = shell_pod("a $RAY_HEAD_SERVICE_HOST");
   own["spec"]["containers"][0]["env"] =
@@ -284,10 +284,10 @@ TEST(PodRule, SaysWhyItCannotKnow) {
 }
 
 TEST(PodRule, HasGates) {
-  json pod = shell_pod(kAddress);
+  json pod = shell_pod(address_text);
   pod["spec"]["enableServiceLinks"] = false;
   EXPECT_EQ(run(pod).reason(), "service-links-off");
-  pod = shell_pod(kAddress);
+  pod = shell_pod(address_text);
   pod["metadata"]["annotations"] = {{"rayhook/mode", "ignore"}};
   EXPECT_EQ(run(pod).reason(), "opted-out");
   pod["metadata"]["annotations"] = {{"kubernetes.io/config.mirror", "x"}};
@@ -295,7 +295,7 @@ TEST(PodRule, HasGates) {
 }
 
 TEST(PodRule, CuresHostNetworkTogetherWithARewrite) {
-  json pod = shell_pod(kAddress);
+  json pod = shell_pod(address_text);
   pod["spec"]["hostNetwork"] = true;
   const Decided out = run(pod);
   EXPECT_EQ(out.reason(), "rewritten");
@@ -312,7 +312,7 @@ TEST(PodRule, CuresHostNetworkTogetherWithARewrite) {
 
 TEST(PodRule, LeavesPodsThatCannotResolve) {
   for (const char* policy : {"None", "Default"}) {
-    json pod = shell_pod(kAddress);
+    json pod = shell_pod(address_text);
     pod["spec"]["dnsPolicy"] = policy;
     const Decided out = run(pod);
     EXPECT_EQ(out.reason(), "dns-policy");
@@ -323,22 +323,22 @@ TEST(PodRule, LeavesPodsThatCannotResolve) {
 }
 
 TEST(PodRule, GivesAppliedBarePodsVariablesOnly) {
-  json pod = shell_pod(kAddress);
+  json pod = shell_pod(address_text);
   pod["metadata"]["annotations"] = {{"kubectl.kubernetes.io/last-applied-configuration", "{}"}};
   const Decided out = run(pod);
   EXPECT_EQ(out.reason(), "restored");
-  EXPECT_EQ(out.arg(), kAddress);
+  EXPECT_EQ(out.arg(), address_text);
   pod["metadata"]["ownerReferences"] =
       json::array({{{"apiVersion", "apps/v1"}, {"kind", "ReplicaSet"}, {"controller", true}}});
   EXPECT_EQ(run(pod).reason(), "rewritten");
-  json ssa = shell_pod(kAddress);
+  json ssa = shell_pod(address_text);
   ssa["metadata"]["managedFields"] =
       json::array({{{"manager", "kubectl"}, {"operation", "Apply"}}});
   EXPECT_EQ(run(ssa).reason(), "restored");
 }
 
 TEST(PodRule, WarnsOfEnvFrom) {
-  json pod = shell_pod(kAddress);
+  json pod = shell_pod(address_text);
   pod["spec"]["containers"][0]["envFrom"] = json::array({{{"configMapRef", {{"name", "c"}}}}});
   const Decided out = run(pod);
   EXPECT_EQ(out.reason(), "rewritten");
@@ -378,7 +378,7 @@ TEST(Needs, AsksForMentionedServices) {
     EXPECT_TRUE(review);
     return needs(**review, {});
   };
-  Needs out = ask(shell_pod(kAddress + " $OTHER_SERVICE_HOST"));
+  Needs out = ask(shell_pod(address_text + " $OTHER_SERVICE_HOST"));
   EXPECT_TRUE(out.converted_services);
   ASSERT_EQ(out.services.size(), 2U);
   EXPECT_EQ(out.services[0].name, "ray-head");
@@ -420,13 +420,13 @@ TEST(Readers, AreThoseThatDoNotDefineTheName) {
     EXPECT_TRUE(review);
     return reads((*review)->pod, "ray-head");
   };
-  EXPECT_TRUE(reads_it(shell_pod(kAddress)));
+  EXPECT_TRUE(reads_it(shell_pod(address_text)));
   EXPECT_FALSE(reads_it(shell_pod("ray start --address=$OTHER_SERVICE_HOST:1")));
   json own = shell_pod("$RAY_HEAD_SERVICE_HOST");
   own["spec"]["containers"][0]["env"] =
       json::array({{{"name", "RAY_HEAD_SERVICE_HOST"}, {"value", "x"}}});
   EXPECT_FALSE(reads_it(own));
-  json off = shell_pod(kAddress);
+  json off = shell_pod(address_text);
   off["spec"]["enableServiceLinks"] = false;
   EXPECT_FALSE(reads_it(off));
 }
