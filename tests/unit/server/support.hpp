@@ -46,7 +46,10 @@ class FileLog {
   explicit FileLog(LogLevel level)
       : fd_(::open(P_tmpdir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)),
         log_(std::make_unique<Log>(level, fd_)) {}
-  ~FileLog() { ::close(fd_); }
+  ~FileLog() {
+    log_.reset();  // its thread writes to the descriptor until then
+    ::close(fd_);
+  }
   FileLog(const FileLog&) = delete;
   FileLog& operator=(const FileLog&) = delete;
 
