@@ -39,7 +39,7 @@ class Reader {
     if (!value) return {};
     if (const auto* text = value->get_ptr<const std::string*>()) return *text;
     if (value->is_boolean()) return *value ? "true" : "false";
-    refuse(std::string(key) + " is not a text");
+    refuse(std::string(key) + " is not a text; put it in quotes");
     return {};
   }
 

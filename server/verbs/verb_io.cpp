@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "lib/review.hpp"
@@ -32,13 +32,16 @@ class Descriptor {
   int fd_;
 };
 
+/// What the last system call that failed says of it.
+std::string last_error() { return std::generic_category().message(errno); }
+
 std::string display(const std::string& path) { return path == "-" ? "standard input" : path; }
 
 }  // namespace
 
 Result<std::string> read_input(const std::string& path, std::size_t limit) {
   const auto failed = [&] {
-    return fail(Errc::io, display(path) + ": cannot be read: " + std::strerror(errno));
+    return fail(Errc::io, display(path) + ": cannot be read: " + last_error());
   };
   const Descriptor input(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (input.get() < 0) return failed();
@@ -69,8 +72,7 @@ int write_output(std::string_view verb, std::string_view text) {
     } else if (errno == EPIPE) {
       return 0;
     } else if (errno != EINTR) {
-      return complain(verb, {Errc::io, std::string("standard output cannot be written: ") +
-                                           std::strerror(errno)});
+      return complain(verb, {Errc::io, "standard output cannot be written: " + last_error()});
     }
   }
   return 0;
@@ -117,6 +119,7 @@ void add_color_option(CLI::App& verb, std::string& color) {
 
 bool wants_color(std::string_view color) {
   if (color != "auto") return color == "always";
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing in this program sets the environment
   const char* refused = std::getenv("NO_COLOR");
   return ::isatty(STDOUT_FILENO) == 1 && (!refused || !*refused);
 }
