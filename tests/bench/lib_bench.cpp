@@ -11,11 +11,11 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -181,11 +181,7 @@ Facts one_converted_service() {
   stored["metadata"]["annotations"] = {{"rayhook/converted", "true"}};
   stored["spec"]["clusterIP"] = "None";
   auto service = rayhook::parse_service(stored.dump());
-  if (!service) {
-    std::fprintf(stderr, "rayhook_bench: its own Service cannot be read: %s\n",
-                 service.error().what.c_str());
-    std::exit(1);
-  }
+  if (!service) throw std::runtime_error("the bench's own Service: " + service.error().what);
   Facts facts;
   facts.services.push_back({"service-ray-cluster",
                             rayhook::Known::present,
@@ -240,7 +236,7 @@ void run_case(benchmark::State& state, const Case& one) {
     state.SkipWithError("the review was not decided as this case means it");
     return;
   }
-  for (auto _ : state) review(reader, policy, one, answer);
+  while (state.KeepRunning()) review(reader, policy, one, answer);
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) *
                           static_cast<std::int64_t>(one.review.size));
 }
@@ -248,7 +244,7 @@ void run_case(benchmark::State& state, const Case& one) {
 void run_yardstick(benchmark::State& state, const Case& one) {
   std::string out(one.review.text.size(), '\0');
   std::size_t length = 0;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     const auto error =
         simdjson::minify(one.review.text.data(), one.review.size, out.data(), length);
     benchmark::DoNotOptimize(error);

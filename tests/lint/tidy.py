@@ -47,12 +47,22 @@ def content(path, memo={}):
     return memo[path]
 
 
+def settings(source):
+    """The .clang-tidy files that hold for a source: of its folder and of those above it."""
+    folder = os.path.dirname(source)
+    while folder.startswith(ROOT):
+        path = os.path.join(folder, ".clang-tidy")
+        if os.path.exists(path):
+            yield path
+        folder = os.path.dirname(folder)
+
+
 def key(entry, files, version):
     digest = hashlib.sha256()
     command = entry["command"].replace(ROOT, ".")
-    for part in [version, command, " ".join(EXTRA), content(os.path.join(ROOT, ".clang-tidy")), content(__file__)]:
+    for part in [version, command, " ".join(EXTRA), content(__file__)]:
         digest.update(part.encode() + b"\n")
-    for path in sorted(set(files)):
+    for path in sorted({*files, *settings(os.path.normpath(os.path.join(entry["directory"], entry["file"])))}):
         path = os.path.normpath(os.path.join(entry["directory"], path))
         digest.update(f"{path.replace(ROOT, '.')} {content(path)}\n".encode())
     return digest.hexdigest()

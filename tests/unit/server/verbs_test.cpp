@@ -30,18 +30,18 @@ Decision decision_on(const std::string& object) {
   return std::move(*decision);
 }
 
-const std::string kSpec =
+const std::string spec_text =
     "{containers: [{name: w, command: [sh, -c, 'ray start "
     "--address=$RAY_HEAD_SERVICE_HOST:6379']}]}";
 
 TEST(ManifestJudge, PodsAndTemplatesAlike) {
   EXPECT_EQ(
-      decision_on("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: " + kSpec + "}").reason,
+      decision_on("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: " + spec_text + "}").reason,
       Reason::rewritten);
   const Decision templated = decision_on(
       "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, "
       "spec: {template: {spec: " +
-      kSpec + "}}}");
+      spec_text + "}}}");
   EXPECT_EQ(templated.reason, Reason::rewritten);
   EXPECT_FALSE(templated.patch.empty());
 }
@@ -50,11 +50,11 @@ TEST(ManifestJudge, ATemplateIsJudgedAsAControllersPod) {
   // Made by kubectl apply, a bare pod keeps its text: it could not be applied again.
   const std::string applied =
       "metadata: {name: x, annotations: {kubectl.kubernetes.io/last-applied-configuration: '{}'}}";
-  EXPECT_EQ(decision_on("{apiVersion: v1, kind: Pod, " + applied + ", spec: " + kSpec + "}").reason,
+  EXPECT_EQ(decision_on("{apiVersion: v1, kind: Pod, " + applied + ", spec: " + spec_text + "}").reason,
             Reason::restored);
   EXPECT_EQ(
       decision_on("{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: {" +
-                  applied + ", spec: " + kSpec + "}}}")
+                  applied + ", spec: " + spec_text + "}}}")
           .reason,
       Reason::rewritten);
 }
