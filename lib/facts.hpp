@@ -43,6 +43,9 @@ struct ServiceFact {
   Known known = Known::unknown;
   std::shared_ptr<const Service> service;  ///< set iff known == present; never changed
   std::optional<bool> matches_workers;     ///< its selector matches workers; unset: not known
+  /// Absent after all waiting, and its first miss was not long ago: a pod that needs it for a Ray
+  /// address may be refused, so that its controller tries again.
+  bool retry = false;
 };
 
 /// What is known, as far as `needs` asked. An unmet need is a fact too: Known::unknown, or unset.

@@ -23,6 +23,15 @@ Resolver resolver(const Pod& pod) {
   return pod.host_network ? Resolver::host_network : Resolver::works;
 }
 
+/// True if the pod's controller makes it again, soon and by itself, when it was refused
+/// (kubernetes pkg/controller/{replicaset,statefulset,daemon,job}; tried, see docs/reliability.md).
+bool controller_retries(const Pod& pod) {
+  if (pod.controller_api.starts_with("apps/"))
+    return pod.controller == "ReplicaSet" || pod.controller == "StatefulSet" ||
+           pod.controller == "DaemonSet";
+  return pod.controller_api.starts_with("batch/") && pod.controller == "Job";
+}
+
 /// Decides one pod. Lives for one call of decide_pod.
 class PodDecision {
  public:
@@ -31,6 +40,7 @@ class PodDecision {
 
   Decision decide() {
     survey();
+    if (awaited_ && !review_.dry_run && controller_retries(pod_)) return wait_for(*awaited_);
     if (cared_.empty()) return leave(reason_for_leaving());
     fill_table();
     for (const Container& container : pod_.containers) look_at(container);
@@ -114,6 +124,7 @@ class PodDecision {
     }
     if (fact->known == Known::absent) {
       tally_.absent = true;
+      if (fact->retry && !awaited_) awaited_ = fact;
       return;
     }
     const auto index = static_cast<std::uint32_t>(fact - facts_.services.data());
@@ -290,6 +301,17 @@ class PodDecision {
     return out;
   }
 
+  /// Refused, to be made again: admitted now, it would look for its head in vain for ever.
+  Decision wait_for(const ServiceFact& service) {
+    Decision out = leave(Reason::service_awaited);
+    out.outcome = Outcome::deny;
+    out.deny_message = "rayhook: service-awaited: Service " + shortened(service.name, 63) +
+                       ", where the pod looks for its Ray head, does not exist in its namespace "
+                       "yet; " +
+                       std::string(pod_.controller) + " tries again by itself";
+    return out;
+  }
+
   Decision leave_unresolving(Resolver state) {
     Decision out =
         leave(state == Resolver::host_network ? Reason::host_network : Reason::dns_policy);
@@ -431,6 +453,7 @@ class PodDecision {
   std::vector<Restored> restored_;
   std::vector<Finding> findings_;
   bool table_has_links_ = false;  // then a text may hold a name that is no mention: `X_PORT`
+  const ServiceFact* awaited_ = nullptr;  // absent, and worth another try
   bool dns_patch_ = false, any_env_from_ = false, any_cut_ = false, no_shell_ = false;
 };
 

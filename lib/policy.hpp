@@ -34,6 +34,13 @@ enum class HostNetworkDns {
   leave,  ///< leave the pod as it is, with a warning
 };
 
+/// What becomes of pods that need a Service which is not there yet. Waiting and counting are the
+/// server's; 0 turns each off.
+struct UnknownService {
+  std::uint32_t hold_ms = 2'000;        ///< a review waits so long for it
+  std::uint32_t retry_for_ms = 20'000;  ///< from the first miss on: refused, to be retried
+};
+
 /// What may be configured about the decisions. A value: copied at start, never changed after.
 /// The defaults are the shipped ones.
 struct Policy {
@@ -42,6 +49,7 @@ struct Policy {
   std::string cluster_domain = "cluster.local";  ///< used by DnsName::fqdn only
   DockerLinks docker_links = DockerLinks::mentioned;
   HostNetworkDns host_network_dns = HostNetworkDns::patch;
+  UnknownService unknown_service = {};
 
   /// Which ports make a Service a Ray head's GCS Service: by name, or by number.
   std::vector<std::string> gcs_port_names = {"gcs-server", "gcs", "redis-primary", "redis"};

@@ -81,6 +81,10 @@ constexpr std::array<ReasonText, kReasonCount> kReasons = {{
      false},
     {Reason::service_absent, "service-absent",
      "The pod refers to variables of a Service that does not exist in its namespace.", true},
+    {Reason::service_awaited, "service-awaited",
+     "The Ray head Service that the pod needs does not exist yet; its controller was told to try "
+     "again.",
+     true},
     {Reason::service_unknown, "service-unknown",
      "Whether the Service that the pod refers to exists, or is headless, could not be found out.",
      true},

@@ -35,6 +35,7 @@ enum class Reason {
   already_done,
   service_left,
   service_absent,
+  service_awaited,
   service_unknown,
   own_variables,
   service_links_off,

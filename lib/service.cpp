@@ -35,6 +35,8 @@ bool read_metadata(JsonWalk& walk, ondemand::value value, Service& out) {
     if (key == "generateName") return walk.string(item, "metadata.generateName", out.generate_name);
     if (key == "namespace") return walk.string(item, "metadata.namespace", out.ns);
     if (key == "uid") return walk.string(item, "metadata.uid", out.uid);
+    if (key == "resourceVersion")
+      return walk.string(item, "metadata.resourceVersion", out.resource_version);
     if (key == "labels")
       return walk.once(seen, 0, "metadata.labels") &&
              read_map(walk, item, "metadata.labels", out.labels);

@@ -37,8 +37,9 @@ struct ServicePort {
 struct Service {
   std::string name;
   std::string generate_name;
-  std::string ns;   ///< metadata.namespace, may be empty in a manifest
-  std::string uid;  ///< set on stored Services only
+  std::string ns;                ///< metadata.namespace, may be empty in a manifest
+  std::string uid;               ///< set on stored Services only
+  std::string resource_version;  ///< of a stored one; changes with each write
   StringMap labels;
   StringMap annotations;
   StringMap selector;

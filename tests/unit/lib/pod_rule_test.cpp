@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support.hpp"
 
+#include <gmock/gmock.h>
+
 namespace rayhook::test {
 namespace {
 
@@ -281,6 +283,51 @@ TEST(PodRule, SaysWhyItCannotKnow) {
   own["spec"]["containers"][0]["env"] =
       json::array({{{"name", "RAY_HEAD_SERVICE_HOST"}, {"value", "mine"}}});
   EXPECT_EQ(decide_object(own, {}).reason(), "own-variables");
+}
+
+/// A pod that looks for a head which is not there yet, made by such a controller.
+Decided awaiting(const std::string& api, const std::string& kind, bool retry = true,
+                 bool dry_run = false) {
+  json pod = shell_pod(address_text);
+  if (!kind.empty())
+    pod["metadata"]["ownerReferences"] =
+        json::array({{{"apiVersion", api}, {"kind", kind}, {"name", "x"}, {"controller", true}}});
+  json review = review_of(pod);
+  review["request"]["dryRun"] = dry_run;
+  Facts facts;
+  facts.services.push_back({"ray-head", Known::absent, nullptr, {}, retry});
+  return decide_review(review, facts);
+}
+
+TEST(PodRule, RefusesOnlyWhatItsControllerMakesAgain) {
+  for (const auto& [api, kind] : {std::pair("apps/v1", "ReplicaSet"),
+                                  {"apps/v1", "StatefulSet"},
+                                  {"apps/v1", "DaemonSet"},
+                                  {"batch/v1", "Job"}}) {
+    const Decided out = awaiting(api, kind);
+    EXPECT_EQ(out.reason(), "service-awaited");
+    EXPECT_EQ(out.decision.outcome, Outcome::deny);
+    const json& response = out.answer["response"];
+    EXPECT_EQ(response["allowed"], false);
+    EXPECT_EQ(response["status"]["code"], 429);
+    EXPECT_FALSE(response["status"].contains("details"));
+    EXPECT_THAT(response["status"]["message"], testing::HasSubstr("Service ray-head"));
+    EXPECT_FALSE(response.contains("patch"));
+  }
+  for (const auto& [api, kind] : {std::pair("", ""),
+                                  {"ray.io/v1", "RayCluster"},
+                                  {"apps.x.io/v1", "ReplicaSet"},
+                                  {"v1", "ReplicationController"},
+                                  {"batch/v1", "CronJob"}}) {
+    const Decided out = awaiting(api, kind);
+    EXPECT_EQ(out.reason(), "service-absent") << kind;
+    EXPECT_EQ(out.answer["response"]["allowed"], true);
+  }
+}
+
+TEST(PodRule, RefusesNothingOnceTheWindowIsOverOrInADryRun) {
+  EXPECT_EQ(awaiting("apps/v1", "ReplicaSet", false).reason(), "service-absent");
+  EXPECT_EQ(awaiting("apps/v1", "ReplicaSet", true, true).reason(), "service-absent");
 }
 
 TEST(PodRule, HasGates) {
