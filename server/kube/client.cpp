@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include <array>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/basic_resolver.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -15,9 +16,11 @@
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/buffer_body.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <charconv>
 #include <list>
 
 #include "lib/version.hpp"
@@ -57,19 +60,22 @@ struct KubeClient::State {
         tls(std::move(tls_context)),
         access(std::move(cluster)),
         token(access.token, access.token_file),
+        ca_file(access.ca_file, "the API server's CA"),
         clock(time) {}
 
   Executor executor;
   std::shared_ptr<ssl::context> tls;
   ClusterAccess access;
   Token token;
+  WatchedFile ca_file;
   const Clock& clock;
   std::list<std::unique_ptr<Link>> kept;  // the freshest first
   bool closed = false;
 
   [[nodiscard]] std::unique_ptr<Link> take_kept();
   void keep(std::unique_ptr<Link> link);
-  [[nodiscard]] std::string request(const std::string& path);
+  [[nodiscard]] std::string text_of(const KubeRequest& request);
+  [[nodiscard]] std::unique_ptr<Link> new_link();
   [[nodiscard]] bool expect_server(Stream& stream) const;
 };
 
@@ -91,16 +97,31 @@ void KubeClient::State::keep(std::unique_ptr<Link> link) {
   if (kept.size() > kKept) kept.pop_back();
 }
 
-std::string KubeClient::State::request(const std::string& path) {
+/// The CA of a cluster is replaced now and then, and so is its file.
+std::unique_ptr<Link> KubeClient::State::new_link() {
+  if (std::optional<std::string> pem = ca_file.changed(clock.now())) {
+    ClusterAccess renewed = access;
+    renewed.ca_pem = std::move(*pem);
+    if (auto context = client_tls(renewed)) tls = std::move(*context);
+  }
+  return std::make_unique<Link>(executor, *tls);
+}
+
+std::string KubeClient::State::text_of(const KubeRequest& request) {
   const bool v6 = access.host.find(':') != std::string::npos;
-  std::string out = "GET " + access.path + path + " HTTP/1.1\r\nHost: ";
+  std::string out = request.method + " " + access.path + request.path + " HTTP/1.1\r\nHost: ";
   out += v6 ? "[" + access.host + "]" : access.host;
   out += ":" + std::to_string(access.port);
   out += "\r\nAccept: application/json\r\nUser-Agent: rayhook/";
   out += kVersion;
   if (const std::string& bearer = token.get(clock.now()); !bearer.empty())
     out += "\r\nAuthorization: Bearer " + bearer;
+  if (!request.content_type.empty()) {
+    out += "\r\nContent-Type: " + request.content_type;
+    out += "\r\nContent-Length: " + std::to_string(request.body.size());
+  }
   out += "\r\n\r\n";
+  out += request.body;
   return out;
 }
 
@@ -152,12 +173,26 @@ Task<Result<void>> dial(Link& link, const ClusterAccess& access) {
   co_return Result<void>();
 }
 
-/// Sends one request on an open link and reads its answer. `keep_alive`: the link may be used
-/// again.
-Task<Result<KubeAnswer>> exchange(Link& link, const std::string& request, bool& keep_alive) {
+std::chrono::seconds retry_after(const http::fields& fields) {
+  const auto text = fields[http::field::retry_after];
+  unsigned seconds = 0;
+  // A date is no API server's way.
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  return std::chrono::seconds(error == std::errc{} && end == text.data() + text.size() ? seconds
+                                                                                       : 0);
+}
+
+Task<ErrorCode> write_all(Link& link, const std::string& request) {
   ErrorCode error;
   const asio::const_buffer bytes(request.data(), request.size());
   co_await asio::async_write(link.stream, bytes, asio::redirect_error(kTask, error));
+  co_return error;
+}
+
+/// Sends one request on an open link and reads its answer. `keep_alive`: the link may be used
+/// again.
+Task<Result<KubeAnswer>> exchange(Link& link, const std::string& request, bool& keep_alive) {
+  ErrorCode error = co_await write_all(link, request);
   if (error) co_return unreachable("cannot send to the API server", error);
   http::response_parser<http::string_body> parser;
   parser.header_limit(16 * 1024);
@@ -167,7 +202,47 @@ Task<Result<KubeAnswer>> exchange(Link& link, const std::string& request, bool& 
   keep_alive = parser.keep_alive() && parser.is_done();
   KubeAnswer answer;
   answer.status = parser.get().result_int();
+  answer.retry_after = retry_after(parser.get().base());
   answer.body = std::move(parser.get().body());
+  co_return answer;
+}
+
+/// Sends one GET on an open link, and hands the body over as it comes.
+Task<Result<KubeAnswer>> exchange_streamed(Link& link, const std::string& request,
+                                           StreamTimes times, const Clock& clock,
+                                           OnBytes& on_bytes) {
+  constexpr std::size_t kMostComplaint = 64 * 1024;
+  ErrorCode error = co_await write_all(link, request);
+  if (error) co_return unreachable("cannot send to the API server", error);
+  http::response_parser<http::buffer_body> parser;
+  parser.header_limit(16 * 1024);
+  parser.body_limit(boost::none);
+  co_await http::async_read_header(link.stream, link.buffer, parser,
+                                   asio::redirect_error(kTask, error));
+  if (error) co_return unreachable("cannot read the API server's answer", error);
+  KubeAnswer answer;
+  answer.status = parser.get().result_int();
+  answer.retry_after = retry_after(parser.get().base());
+  if (answer.status == 200 && !on_bytes({})) co_return answer;
+  std::array<char, 16 * 1024> piece;
+  while (!parser.is_done()) {
+    auto& body = parser.get().body();
+    body.data = piece.data();
+    body.size = piece.size();
+    const TimePoint silence_ends = clock.now() + times.idle;
+    link.stream.next_layer().expires_at(std::min(silence_ends, times.end));
+    co_await http::async_read_some(link.stream, link.buffer, parser,
+                                   asio::redirect_error(kTask, error));
+    if (error == http::error::need_buffer) error = {};
+    if (error) co_return unreachable("the API server's answer broke off", error);
+    const std::string_view bytes(piece.data(), piece.size() - body.size);
+    if (answer.status == 200) {
+      if (!bytes.empty() && !on_bytes(bytes)) break;
+    } else {
+      answer.body += bytes;
+      if (answer.body.size() > kMostComplaint) break;
+    }
+  }
   co_return answer;
 }
 
@@ -184,30 +259,68 @@ void KubeClient::close() {
   state_->kept.clear();
 }
 
+namespace {
+
+/// A new connection, ready for a request.
+Task<Result<void>> open(Link& link, bool expected, const ClusterAccess& access) {
+  if (!expected) co_return fail(Errc::unreachable, "the API server's name cannot be verified");
+  co_return co_await dial(link, access);
+}
+
+}  // namespace
+
 Task<Result<KubeAnswer>> KubeClient::get(std::string path, TimePoint deadline) {
+  KubeRequest request;
+  request.path = std::move(path);
+  return send(std::move(request), deadline);
+}
+
+Task<Result<KubeAnswer>> KubeClient::send(KubeRequest request, TimePoint deadline) {
   const std::shared_ptr<State> state = state_;
+  const bool repeatable = request.method == "GET";
   bool token_replaced = false;
   for (;;) {
-    std::unique_ptr<Link> link = state->take_kept();
+    // A POST on a connection that the server is just closing would leave open whether it was done.
+    std::unique_ptr<Link> link = repeatable ? state->take_kept() : nullptr;
     const bool reused = link != nullptr;
-    if (!link) link = std::make_unique<Link>(state->executor, *state->tls);
+    if (!link) link = state->new_link();
     // One deadline for all that follows on it; it ends whatever waits with beast::error::timeout.
     link->stream.next_layer().expires_at(deadline);
     if (!reused) {
-      if (!state->expect_server(link->stream))
-        co_return fail(Errc::unreachable, "the API server's name cannot be verified");
-      const Result<void> open = co_await dial(*link, state->access);
-      if (!open) co_return std::unexpected(open.error());
+      const bool expected = state->expect_server(link->stream);
+      const Result<void> opened = co_await open(*link, expected, state->access);
+      if (!opened) co_return std::unexpected(opened.error());
     }
-    const std::string request = state->request(path);
+    const std::string text = state->text_of(request);
     bool keep_alive = false;
-    Result<KubeAnswer> answer = co_await exchange(*link, request, keep_alive);
+    Result<KubeAnswer> answer = co_await exchange(*link, text, keep_alive);
     const TimePoint now = state->clock.now();
     // The server may have closed it while it lay idle: nothing was lost, a GET may be repeated.
     if (!answer && reused && now < deadline) continue;
     if (answer && keep_alive) state->keep(std::move(link));
     if (answer && answer->status == 401 && !token_replaced && state->token.refused(now)) {
       token_replaced = true;
+      continue;
+    }
+    co_return answer;
+  }
+}
+
+Task<Result<KubeAnswer>> KubeClient::stream(std::string path, StreamTimes times, OnBytes on_bytes) {
+  const std::shared_ptr<State> state = state_;
+  KubeRequest request;
+  request.path = std::move(path);
+  for (bool again = true;;) {
+    const std::unique_ptr<Link> link = state->new_link();
+    link->stream.next_layer().expires_at(times.head_by);
+    const bool expected = state->expect_server(link->stream);
+    const Result<void> opened = co_await open(*link, expected, state->access);
+    if (!opened) co_return std::unexpected(opened.error());
+    const std::string text = state->text_of(request);
+    Result<KubeAnswer> answer =
+        co_await exchange_streamed(*link, text, times, state->clock, on_bytes);
+    if (answer && answer->status == 401 && again && state->token.refused(state->clock.now())) {
+      again = false;
       continue;
     }
     co_return answer;

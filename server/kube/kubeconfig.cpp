@@ -141,6 +141,8 @@ void read_cluster(Reader& reader, const Json& cluster, ClusterAccess& out) {
   out.ca_pem = reader.pem(cluster, "certificate-authority");
   if (out.ca_pem.empty())
     reader.refuse("the cluster has no certificate-authority or certificate-authority-data");
+  if (reader.text(cluster, "certificate-authority-data").empty())
+    out.ca_file = reader.resolved(reader.text(cluster, "certificate-authority"));
 }
 
 void read_user(Reader& reader, const Json& user, ClusterAccess& out) {
@@ -209,7 +211,8 @@ Result<ClusterAccess> service_account_access(std::string_view host, std::string_
     return fail(Errc::bad_config, "KUBERNETES_SERVICE_HOST or _PORT makes no sense");
   out.server_name = out.host;
   out.token_file = folder + "/token";
-  Result<std::string> ca = read_file(folder + "/ca.crt", "the service account's CA");
+  out.ca_file = folder + "/ca.crt";
+  Result<std::string> ca = read_file(out.ca_file, "the service account's CA");
   if (!ca) return std::unexpected(ca.error());
   out.ca_pem = std::move(*ca);
   return out;

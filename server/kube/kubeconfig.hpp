@@ -9,14 +9,15 @@
 
 namespace rayhook {
 
-/// How to reach an API server, and as whom. A value. PEM texts are read already; a token that
-/// stands in a file is read anew as it changes.
+/// How to reach an API server, and as whom. A value. PEM texts are read already; a token and
+/// a CA that stand in files are read anew as they change.
 struct ClusterAccess {
   std::string host;  ///< name or IP (IPv6 without brackets)
   std::uint16_t port = 443;
   std::string path;         ///< in front of every request's path; "" or "/k8s/clusters/x"
   std::string server_name;  ///< whom the certificate must name; `host` unless told otherwise
   std::string ca_pem;       ///< never empty: servers are always verified
+  std::string ca_file;      ///< where ca_pem was read, and is read anew as it changes; or empty
   std::string client_cert_pem, client_key_pem;  ///< both or neither
   std::string token;                            ///< empty: none, or in token_file
   std::string token_file;

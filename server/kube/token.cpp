@@ -1,46 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "token.hpp"
 
-#include "server/file_text.hpp"
+#include <algorithm>
 
 namespace rayhook {
-namespace {
 
-constexpr std::chrono::seconds kLookAgain{10};
-
-bool same(const struct stat& a, const struct stat& b) {
-  return a.st_ino == b.st_ino && a.st_dev == b.st_dev && a.st_size == b.st_size &&
-         a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
-}
-
-}  // namespace
-
-void Token::look(TimePoint now) {
-  looked_ = now;
-  struct stat present{};
-  if (::stat(file_.c_str(), &present) != 0 || same(present, seen_)) return;
-  const Result<std::string> text = read_file(file_, "token", 64 * 1024);
+void Token::look(TimePoint now, bool at_once) {
+  std::optional<std::string> text = file_.changed(now, at_once);
   if (!text) return;
-  std::string token = *text;
-  while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' '))
-    token.pop_back();
+  while (!text->empty() && (text->back() == '\n' || text->back() == '\r' || text->back() == ' '))
+    text->pop_back();
   // It goes into a header: anything else is no token.
-  for (const char c : token)
-    if (c <= ' ' || c > '~') return;
-  if (token.empty()) return;  // being written
-  value_ = std::move(token);
-  seen_ = present;
+  const auto odd = [](char c) { return c <= ' ' || c > '~'; };
+  if (!text->empty() && std::ranges::none_of(*text, odd)) value_ = std::move(*text);
 }
 
 const std::string& Token::get(TimePoint now) {
-  if (!file_.empty() && (!looked_ || now - *looked_ >= kLookAgain)) look(now);
+  look(now, false);
   return value_;
 }
 
 bool Token::refused(TimePoint now) {
-  if (file_.empty()) return false;
   const std::string before = value_;
-  look(now);
+  look(now, true);
   return value_ != before;
 }
 

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/stat.h>
-
-#include <optional>
-#include <string>
-
-#include "server/clock.hpp"
+#include "watched_file.hpp"
 
 namespace rayhook {
 
 /// A bearer token, fixed or in a file that is replaced now and then (a service account's lives an
-/// hour). The file is looked at every ten seconds at most, and read again when it has changed.
-/// Not thread-safe.
+/// hour). Not thread-safe.
 class Token {
  public:
   /// `file` empty: `fixed` is the token (empty: none).
-  Token(std::string fixed, std::string file) : value_(std::move(fixed)), file_(std::move(file)) {}
+  Token(std::string fixed, std::string file)
+      : value_(std::move(fixed)), file_(std::move(file), "token") {}
 
   /// The token of now; what was read last if the file cannot be read.
   [[nodiscard]] const std::string& get(TimePoint now);
@@ -25,12 +20,10 @@ class Token {
   [[nodiscard]] bool refused(TimePoint now);
 
  private:
-  void look(TimePoint now);
+  void look(TimePoint now, bool at_once);
 
   std::string value_;
-  std::string file_;
-  std::optional<TimePoint> looked_;
-  struct stat seen_{};
+  WatchedFile file_;
 };
 
 }  // namespace rayhook
