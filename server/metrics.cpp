@@ -4,6 +4,7 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <ctime>
 #include <utility>
 #include <vector>
 
@@ -65,13 +66,31 @@ std::string_view word(HttpFault fault) {
   constexpr std::array<std::string_view, kHttpFaults> kWords = {
       "bad_request",   "not_found",      "bad_method",      "bad_content_type", "bad_body",
       "too_large",     "head_too_large", "bad_expectation", "header_timeout",   "body_timeout",
-      "write_timeout", "truncated",      "internal"};
+      "write_timeout", "truncated",      "starting",        "internal"};
   return kWords[static_cast<std::size_t>(fault)];
 }
 
 std::string_view word(LookupResult result) {
   constexpr std::array<std::string_view, kLookupResults> kWords = {"cached", "present", "absent",
                                                                    "failed", "late",    "busy"};
+  return kWords[static_cast<std::size_t>(result)];
+}
+
+std::string_view word(WatchFault fault) {
+  constexpr std::array<std::string_view, kWatchFaults> kWords = {
+      "gone",      "busy",        "forbidden",   "refused",
+      "malformed", "unreachable", "short_lived", "internal"};
+  return kWords[static_cast<std::size_t>(fault)];
+}
+
+std::string_view word(HoldResult result) {
+  constexpr std::array<std::string_view, kHoldResults> kWords = {"came", "gone", "refused"};
+  return kWords[static_cast<std::size_t>(result)];
+}
+
+std::string_view word(PodListResult result) {
+  constexpr std::array<std::string_view, kPodListResults> kWords = {"complete", "reader_found",
+                                                                    "late", "failed", "busy"};
   return kWords[static_cast<std::size_t>(result)];
 }
 
@@ -108,6 +127,8 @@ void Metrics::reviewed(const Review& review, const Decision& decision, Mode mode
   add(durations_[bucket]);
   duration_nanoseconds_.fetch_add(time, std::memory_order_relaxed);
 }
+
+void Metrics::watch_heard() noexcept { watch_heard_.store(std::time(nullptr)); }
 
 std::string Metrics::text() const {
   const auto load = [](const auto& counter) { return static_cast<double>(counter.load()); };
@@ -153,6 +174,27 @@ std::string Metrics::text() const {
                                    "reason", faults_));
   all.push_back(by_word<LookupResult>(
       "rayhook_lookups_total", "Look-ups of Services that pods refer to.", "result", lookups_));
+  all.push_back(single("rayhook_watch_healthy",
+                       "1 while the watch of headless Services is in step with the API server.",
+                       MetricType::Gauge, watch_healthy_.load() ? 1 : 0));
+  all.push_back(single("rayhook_watch_last_event_seconds",
+                       "When the watch last heard of the API server, as Unix time.",
+                       MetricType::Gauge, load(watch_heard_)));
+  all.push_back(by_word<WatchFault>("rayhook_watch_restarts_total",
+                                    "Lists and watches of Services that failed, by reason.",
+                                    "reason", watch_faults_));
+  all.push_back(single("rayhook_services_indexed", "Headless Services that pods are cared for by.",
+                       MetricType::Gauge, load(indexed_)));
+  all.push_back(single("rayhook_held_reviews", "Reviews that wait for a Service just now.",
+                       MetricType::Gauge, load(held_)));
+  all.push_back(by_word<HoldResult>("rayhook_holds_total",
+                                    "Reviews held for a Service that was not there yet.", "result",
+                                    holds_));
+  all.push_back(by_word<PodListResult>("rayhook_pod_lists_total", "Lists of a namespace's pods.",
+                                       "result", pod_lists_));
+  all.push_back(single("rayhook_split_pods",
+                       "Running pods beside a converted Service that were made without Rayhook.",
+                       MetricType::Gauge, load(split_pods_)));
   all.push_back(by_word<HandshakeFault>("rayhook_handshake_failures_total",
                                         "TLS handshakes that failed.", "reason", handshakes_));
   all.push_back(single("rayhook_in_flight_reviews", "Reviews being worked on.", MetricType::Gauge,

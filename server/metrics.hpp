@@ -28,6 +28,7 @@ enum class HttpFault : std::uint8_t {
   body_timeout,      ///< cut off: the body took too long
   write_timeout,     ///< cut off: the answer was not taken
   truncated,         ///< the peer went away in the middle of a request
+  starting,          ///< 503: the Services are not known yet
   internal,          ///< 500
 };
 inline constexpr std::size_t kHttpFaults = static_cast<std::size_t>(HttpFault::internal) + 1;
@@ -44,6 +45,40 @@ enum class LookupResult : std::uint8_t {
 };
 inline constexpr std::size_t kLookupResults = static_cast<std::size_t>(LookupResult::busy) + 1;
 [[nodiscard]] std::string_view word(LookupResult result);
+
+/// Why a list or watch of Services ended before its time.
+enum class WatchFault : std::uint8_t {
+  gone,         ///< 410: the version is too old; a new list follows
+  busy,         ///< 429
+  forbidden,    ///< 401, 403
+  refused,      ///< any other status
+  malformed,    ///< bytes that make no sense
+  unreachable,  ///< no connection, silence, or broken off
+  short_lived,  ///< ended by the API server at once
+  internal,
+};
+inline constexpr std::size_t kWatchFaults = static_cast<std::size_t>(WatchFault::internal) + 1;
+[[nodiscard]] std::string_view word(WatchFault fault);
+
+/// How the holding of a review ended.
+enum class HoldResult : std::uint8_t {
+  came,     ///< the Service came
+  gone,     ///< the time was over
+  refused,  ///< not held: too many were
+};
+inline constexpr std::size_t kHoldResults = static_cast<std::size_t>(HoldResult::refused) + 1;
+[[nodiscard]] std::string_view word(HoldResult result);
+
+/// How a list of a namespace's pods ended.
+enum class PodListResult : std::uint8_t {
+  complete,
+  reader_found,  ///< stopped: there is a running reader
+  late,          ///< not in time for the review
+  failed,
+  busy,  ///< too many at once, not tried
+};
+inline constexpr std::size_t kPodListResults = static_cast<std::size_t>(PodListResult::busy) + 1;
+[[nodiscard]] std::string_view word(PodListResult result);
 
 /// Why a TLS handshake failed.
 enum class HandshakeFault : std::uint8_t { timeout, closed, protocol };
@@ -71,6 +106,20 @@ class Metrics {
                 std::chrono::steady_clock::duration took) noexcept;
   void fault(HttpFault fault) noexcept { add(faults_[index(fault)]); }
   void lookup(LookupResult result) noexcept { add(lookups_[index(result)]); }
+  void lookups_cached(std::uint64_t count) noexcept {
+    lookups_[index(LookupResult::cached)].fetch_add(count, std::memory_order_relaxed);
+  }
+  void watch_broke(WatchFault fault) noexcept { add(watch_faults_[index(fault)]); }
+  /// An event or a bookmark came, or a list was read.
+  void watch_heard() noexcept;
+  void set_watch_healthy(bool healthy) noexcept { watch_healthy_.store(healthy); }
+  void set_indexed(std::size_t services) noexcept {
+    indexed_.store(static_cast<std::int64_t>(services));
+  }
+  void hold_ended(HoldResult result) noexcept { add(holds_[index(result)]); }
+  void set_held(std::int64_t reviews) noexcept { held_.store(reviews); }
+  void pod_list(PodListResult result) noexcept { add(pod_lists_[index(result)]); }
+  void set_split_pods(std::int64_t pods) noexcept { split_pods_.store(pods); }
   void handshake_failed(HandshakeFault fault) noexcept { add(handshakes_[index(fault)]); }
   void accept_failed() noexcept { add(accept_failures_); }
   void connection_refused() noexcept { add(connections_refused_); }
@@ -115,10 +164,14 @@ class Metrics {
   Counter duration_nanoseconds_{0};
   std::array<Counter, kHttpFaults> faults_{};
   std::array<Counter, kLookupResults> lookups_{};
+  std::array<Counter, kWatchFaults> watch_faults_{};
+  std::array<Counter, kHoldResults> holds_{};
+  std::array<Counter, kPodListResults> pod_lists_{};
   std::array<Counter, kHandshakeFaults> handshakes_{};
   Counter accept_failures_{0}, connections_refused_{0}, connections_total_{0};
   std::atomic<std::int64_t> connections_{0}, in_flight_{0}, cert_end_{0};
-  std::atomic<bool> ready_{false};
+  std::atomic<std::int64_t> watch_heard_{0}, indexed_{0}, held_{0}, split_pods_{0};
+  std::atomic<bool> ready_{false}, watch_healthy_{false};
   std::function<std::uint64_t()> lost_lines_;
 };
 

@@ -30,6 +30,7 @@ constexpr asio::use_awaitable_t<Executor> kTask;
 /// decided to use one gets its answer, with `Connection: close`.
 constexpr std::chrono::milliseconds kIdleGrace{1000};
 constexpr std::chrono::milliseconds kDrainStep{20};
+constexpr std::chrono::milliseconds kReadyStep{20};
 
 /// Each connection is a descriptor: ask for as many as the system allows.
 void raise_descriptor_limit() {
@@ -53,6 +54,7 @@ class Server {
   [[nodiscard]] Task<void> live();
   [[nodiscard]] Task<void> drain();
   [[nodiscard]] Task<void> watch_log();
+  [[nodiscard]] Task<void> become_ready();
   [[nodiscard]] Task<void> end_on_second_signal();
   void spawn(Task<void> task);
 
@@ -65,6 +67,7 @@ class Server {
   std::atomic<std::size_t> open_{0};
   WorkerShared shared_{options_.policy, options_.limits, clock_, draining_, open_, metrics_, log_};
   int exit_code_ = 0;
+  std::unique_ptr<LookupSource> lookups_;
   // The order matters: an accept that is under way on the control thread holds a socket of a
   // worker's, and acceptors must not outlive their io_context.
   std::vector<std::unique_ptr<Worker>> workers_;
@@ -80,9 +83,10 @@ Result<void> Server::start() {
   const Result<ServerTls> tls = load_server_tls(options_.tls, std::time(nullptr));
   if (!tls) return std::unexpected(tls.error());
   metrics_.set_certificate_end(tls->not_after);
-  const Result<LookupFactory> lookup =
-      lookup_factory(options_.lookup, options_.policy, clock_, metrics_, log_);
-  if (!lookup) return std::unexpected(lookup.error());
+  Result<std::unique_ptr<LookupSource>> lookups =
+      lookup_source(options_.lookup, options_.policy, clock_, metrics_, log_);
+  if (!lookups) return std::unexpected(lookups.error());
+  lookups_ = std::move(*lookups);
   Result<TcpAcceptor> https = listen_on(control_, options_.listen, "--listen");
   if (!https) return std::unexpected(https.error());
   Result<TcpAcceptor> ops = listen_on(control_, options_.ops_listen, "--ops-listen");
@@ -95,7 +99,7 @@ Result<void> Server::start() {
   const unsigned threads = options_.threads ? options_.threads : default_threads();
   std::vector<Worker*> workers;
   for (unsigned i = 0; i < threads; ++i) {
-    workers_.push_back(std::make_unique<Worker>(shared_, *lookup));
+    workers_.push_back(std::make_unique<Worker>(shared_, *lookups_));
     workers.push_back(workers_.back().get());
   }
   const std::string https_address = bound_address(*https), ops_address = bound_address(*ops);
@@ -132,10 +136,22 @@ int Server::run() {
   spawn(listener_->run());
   spawn(watch_log());
   spawn(live());
-  readiness_.set(Readiness::State::ready);
-  metrics_.set_ready(true);
+  spawn(become_ready());
+  lookups_->start();
   control_.run();
   return exit_code_;
+}
+
+Task<void> Server::become_ready() {
+  Timer timer(control_.get_executor());
+  while (!lookups_->ready()) {
+    timer.expires_after(kReadyStep);
+    ErrorCode error;
+    co_await timer.async_wait(asio::redirect_error(kTask, error));
+    if (error || draining_) co_return;
+  }
+  readiness_.set(Readiness::State::ready);
+  metrics_.set_ready(true);
 }
 
 Task<void> Server::live() {

@@ -97,8 +97,7 @@ Task<void> Connection::serve() {
       }
       step = session_.written();
     } else {
-      Facts facts = co_await context_.lookup.fulfil(session_.needs(), session_.review(),
-                                                    session_.facts_deadline());
+      Facts facts = co_await context_.lookup.fulfil(session_.lookup_request());
       step = session_.fulfilled(std::move(facts));
     }
   }

@@ -29,6 +29,8 @@ std::string_view status_line(HttpFault fault) {
       return "417 Expectation Failed";
     case HttpFault::head_too_large:
       return "431 Request Header Fields Too Large";
+    case HttpFault::starting:
+      return "503 Service Unavailable";
     case HttpFault::internal:
       return "500 Internal Server Error";
     default:
@@ -206,6 +208,9 @@ Session::Step Session::body_complete(std::string_view body) {
   big_ = body.size() > context_.limits.kept_bytes;
   ++requests_;
   if (has_early_fault_) return answer_fault(early_fault_.fault, early_fault_.message, true);
+  if (!context_.lookup.ready())
+    return answer_fault(HttpFault::starting,
+                        "starting: the Services of the cluster are not known yet", true);
   review_began_ = context_.clock.now();
   deadline_ = TimePoint::max();
   in_flight_ = true;
@@ -216,26 +221,34 @@ Session::Step Session::body_complete(std::string_view body) {
   review_ = *review;
   needs_ = rayhook::needs(*review_, context_.policy);
   Facts facts;
-  if (!needs_.none() && !context_.lookup.try_now(needs_, *review_, facts)) {
+  if (!needs_.none() && !context_.lookup.try_now(lookup_request(), facts)) {
     phase_ = Phase::facts;
-    facts_deadline_ = request_began_ + time_for_facts(parser_.head().timeout);
     return Step::facts;
   }
   return decide_and_answer(facts);
 }
 
+Mode Session::mode() const {
+  return parser_.head().path == RequestHead::Path::audit ? Mode::audit : Mode::mutate;
+}
+
+LookupRequest Session::lookup_request() const {
+  const std::chrono::milliseconds timeout = parser_.head().timeout;
+  return {needs_,         *review_, mode() == Mode::mutate && !review_->dry_run,
+          request_began_, timeout,  request_began_ + time_for_facts(timeout)};
+}
+
 Session::Step Session::decide_and_answer(const Facts& facts) {
   const Decision decision = decide(*review_, context_.policy, facts);
-  const Mode mode = parser_.head().path == RequestHead::Path::audit ? Mode::audit : Mode::mutate;
   begin_answer();
   std::size_t patch_bytes = 0;
-  if (mode == Mode::audit)
+  if (mode() == Mode::audit)
     render(*review_, report_of(decision), answer_);
   else
     patch_bytes = render(*review_, decision, answer_);
   const auto took = context_.clock.now() - review_began_;
-  context_.metrics.reviewed(*review_, decision, mode, took);
-  context_.log.decided(*review_, decision, mode, patch_bytes, took);
+  context_.metrics.reviewed(*review_, decision, mode(), took);
+  context_.log.decided(*review_, decision, mode(), patch_bytes, took);
   request_over();
   close_after_ = !may_go_on();
   end_answer("200 OK", "application/json", {});
@@ -297,12 +310,14 @@ Session::Step Session::answer_fault(HttpFault fault, std::string_view message, b
   const bool head_only = parser_.head().method == RequestHead::Method::head;
   if (go_on) {
     request_over();
-    close_after_ = !may_go_on();
+    // Another replica may be further: the next request should find it.
+    close_after_ = !may_go_on() || fault == HttpFault::starting;
   } else {
     close_after_ = unread_input_ = true;
   }
   std::string fields = "\r\nX-Content-Type-Options: nosniff";
   if (fault == HttpFault::bad_method) fields += "\r\nAllow: POST";
+  if (fault == HttpFault::starting) fields += "\r\nRetry-After: 1";
   end_answer(status_line(fault), "text/plain; charset=utf-8", fields);
   if (head_only) output_ = output_.substr(0, output_.find("\r\n\r\n") + 4);
   return Step::write;

@@ -44,7 +44,7 @@ class Session {
   enum class Step {
     read,   ///< read some bytes into space(), then call received(), or ended()
     write,  ///< write output(), then call written()
-    facts,  ///< look up needs() for review() by facts_deadline(), then call fulfilled()
+    facts,  ///< look up what lookup_request() asks for, then call fulfilled()
     close,  ///< end the connection; if unread_input(), read (and drop) what still comes first
   };
 
@@ -61,9 +61,7 @@ class Session {
   [[nodiscard]] std::string_view output() const { return output_; }
   [[nodiscard]] Step written() noexcept;
 
-  [[nodiscard]] const Needs& needs() const { return needs_; }
-  [[nodiscard]] const Review& review() const { return *review_; }
-  [[nodiscard]] TimePoint facts_deadline() const { return facts_deadline_; }
+  [[nodiscard]] LookupRequest lookup_request() const;
   [[nodiscard]] Step fulfilled(Facts facts) noexcept;
 
   /// When the present phase must be over; the owner calls expired() then, and closes. While facts
@@ -85,6 +83,7 @@ class Session {
   Step decide_and_answer(const Facts& facts);
   void request_over();
   [[nodiscard]] bool may_go_on() const;
+  [[nodiscard]] Mode mode() const;
 
   void begin_answer();
   void end_answer(std::string_view status, std::string_view type, std::string_view fields);
@@ -107,7 +106,7 @@ class Session {
   Refusal early_fault_{HttpFault::bad_request, {}};
   bool big_ = false;  // the request was large: give memory back
 
-  TimePoint born_, request_began_, review_began_, deadline_, facts_deadline_;
+  TimePoint born_, request_began_, review_began_, deadline_;
   std::uint32_t requests_ = 0;
   bool in_flight_ = false;
   std::unique_ptr<ReviewReader> reader_;

@@ -30,10 +30,10 @@ struct LogException {
 
 }  // namespace
 
-Worker::Worker(const WorkerShared& shared, const LookupFactory& lookup)
+Worker::Worker(const WorkerShared& shared, LookupSource& lookups)
     : shared_(shared),
       decision_log_(shared.log),
-      lookup_(lookup(context_)),
+      lookup_(lookups.make(context_)),
       session_context_(new SessionContext{shared.policy, shared.limits, shared.clock,
                                           shared.draining, shared.metrics, *lookup_, readers_,
                                           decision_log_}) {}

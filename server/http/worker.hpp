@@ -3,7 +3,6 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <functional>
 #include <memory>
 #include <thread>
 
@@ -22,14 +21,11 @@ struct WorkerShared {
   Log& log;
 };
 
-/// Makes a thread's own look-up, which may use the thread's io_context.
-using LookupFactory = std::function<std::unique_ptr<Lookup>(asio::io_context&)>;
-
 /// One thread with everything its connections need: an io_context, a look-up, readers. It looks at
 /// all deadlines once a second.
 class Worker {
  public:
-  Worker(const WorkerShared& shared, const LookupFactory& lookup);
+  Worker(const WorkerShared& shared, LookupSource& lookups);
   /// Stops the thread at once; connections that are still open are dropped.
   ~Worker();
   Worker(const Worker&) = delete;

@@ -2,49 +2,30 @@
 #pragma once
 
 #include <memory>
+#include <unordered_set>
 
 #include "lookup.hpp"
-#include "server/kube/client.hpp"
-#include "server/log.hpp"
-#include "server/metrics.hpp"
+#include "server/cluster/cluster.hpp"
 
 namespace rayhook {
 
-/// What a KubeAnswer to the GET of a Service says of it: present, absent, or (for anything odd)
-/// unknown, with the reason. Pure.
-struct ServiceAnswer {
-  ServiceFact fact;
-  std::string trouble;  ///< empty unless unknown
-};
-[[nodiscard]] ServiceAnswer read_service_answer(std::string_view ns, std::string_view name,
-                                                const Result<KubeAnswer>& answer);
-
-/// `--lookup cluster`: one GET for each Service that a pod mentions, with a short memory
-/// (FactCache; dry runs write nothing to it). GETs for the same name are shared; at most kActive
-/// run at once on a thread and kWaiting wait their turn, more are *unknown*. No review ever waits
-/// beyond its deadline, whatever the API server does. Whatever is not a clear answer is *unknown*,
-/// counted, and logged now and then.
-///
-/// The Services of a namespace that are converted are not known before there is a watch: pods that
-/// mention none of them are left.
+/// `--lookup cluster` on one thread of reviews: asks the Cluster, which lives on a thread of its
+/// own, and never waits for it beyond a review's deadline.
 class ClusterLookup final : public Lookup {
  public:
-  static constexpr std::size_t kActive = 8;
-  static constexpr std::size_t kWaiting = 256;
+  /// `cluster` must outlive it.
+  ClusterLookup(asio::io_context& context, Cluster& cluster)
+      : executor_(context.get_executor()), cluster_(cluster) {}
 
-  /// All references must outlive it.
-  ClusterLookup(asio::io_context& context, std::shared_ptr<boost::asio::ssl::context> tls,
-                const ClusterAccess& access, const Policy& policy, const Clock& clock,
-                Metrics& metrics, Log& log);
-  ~ClusterLookup() override;
-
-  bool try_now(const Needs& needs, const Review& review, Facts& facts) override;
-  Task<Facts> fulfil(const Needs& needs, const Review& review, TimePoint deadline) override;
-  void close() override;
+  [[nodiscard]] bool ready() const override { return cluster_.ready(); }
+  bool try_now(const LookupRequest& request, Facts& facts) override;
+  Task<Facts> fulfil(LookupRequest request) override;
+  /// Ends the cluster's thread: its answers go to this thread's io_context, which dies next.
+  void close() override { cluster_.stop(); }
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  Executor executor_;
+  Cluster& cluster_;
 };
 
 }  // namespace rayhook

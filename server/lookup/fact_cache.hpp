@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <list>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,28 +14,26 @@
 
 namespace rayhook {
 
-/// Remembers for a short while what the API server said of Services. At most kEntries of them, the
-/// oldest go first. Time is handed in. Not thread-safe.
+/// Remembers for a moment what the API server said of single Services: several pods are often made
+/// at once, and all ask for the same. At most kEntries, the oldest go first. Time is handed in.
+/// Thread-safe.
 class FactCache {
  public:
   static constexpr std::size_t kEntries = 1024;
-  /// "Not there" must not outlive the moment: head and workers are often made together.
-  static constexpr std::chrono::seconds kAbsent{1};
-  /// A Service whose pods are cared for (converted, or will be).
-  static constexpr std::chrono::seconds kCared{5};
-  /// A Service that is no head, or is left.
-  static constexpr std::chrono::seconds kLeft{10};
+  /// Short, so that whatever is done to a Service is seen within a second.
+  static constexpr std::chrono::seconds kLifetime{1};
 
-  /// `policy` must outlive the cache.
-  explicit FactCache(const Policy& policy) : policy_(policy) {}
-
-  /// What is remembered; nullptr if nothing, or for too long. Valid until the next call.
-  [[nodiscard]] const ServiceFact* find(std::string_view ns, std::string_view name, TimePoint now);
+  /// What is remembered, if not for too long.
+  [[nodiscard]] std::optional<ServiceFact> find(std::string_view ns, std::string_view name,
+                                                TimePoint now);
 
   /// Remembers a fact; one that is unknown is not worth it.
   void put(std::string_view ns, const ServiceFact& fact, TimePoint now);
 
-  [[nodiscard]] std::size_t size() const { return entries_.size(); }
+  void forget(std::string_view ns, std::string_view name);
+  void clear();
+
+  [[nodiscard]] std::size_t size() const;
 
  private:
   struct Entry {
@@ -43,10 +43,9 @@ class FactCache {
   };
   using Entries = std::unordered_map<std::string, Entry>;
 
-  static std::string key(std::string_view ns, std::string_view name);
   void forget(Entries::iterator entry);
 
-  const Policy& policy_;
+  mutable std::mutex mutex_;
   Entries entries_;
   std::list<std::string> order_;  // keys, the oldest first
 };

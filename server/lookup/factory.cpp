@@ -11,7 +11,39 @@
 namespace rayhook {
 namespace {
 
-Result<LookupFactory> from_file(const std::string& path, Log& log) {
+using Source = std::unique_ptr<LookupSource>;
+
+class NoSource final : public LookupSource {
+ public:
+  std::unique_ptr<Lookup> make(asio::io_context&) override { return std::make_unique<NoLookup>(); }
+};
+
+class FileSource final : public LookupSource {
+ public:
+  explicit FileSource(ManifestFacts known) : known_(std::move(known)) {}
+  std::unique_ptr<Lookup> make(asio::io_context&) override {
+    return std::make_unique<FileLookup>(known_);
+  }
+
+ private:
+  ManifestFacts known_;
+};
+
+class ClusterSource final : public LookupSource {
+ public:
+  template <class... Args>
+  explicit ClusterSource(Args&&... args) : cluster_(std::forward<Args>(args)...) {}
+  std::unique_ptr<Lookup> make(asio::io_context& context) override {
+    return std::make_unique<ClusterLookup>(context, cluster_);
+  }
+  void start() override { cluster_.start(); }
+  [[nodiscard]] bool ready() const override { return cluster_.ready(); }
+
+ private:
+  Cluster cluster_;
+};
+
+Result<Source> from_file(const std::string& path, Log& log) {
   const Result<std::string> text = read_file(path, "--lookup file", kMaxManifestBytes);
   if (!text) return std::unexpected(text.error());
   const Result<Manifest> manifest = Manifest::parse(*text, path);
@@ -21,41 +53,35 @@ Result<LookupFactory> from_file(const std::string& path, Log& log) {
   if (!known) return std::unexpected(known.error());
   log.event(LogLevel::info, "Services read from a file",
             {{"file", path}, {"services", static_cast<std::int64_t>(known->service_count())}});
-  return [known = *known](asio::io_context&) -> std::unique_ptr<Lookup> {
-    return std::make_unique<FileLookup>(known);
-  };
+  return std::make_unique<FileSource>(*known);
 }
 
-Result<LookupFactory> from_cluster(const std::string& kubeconfig, const Policy& policy,
-                                   const Clock& clock, Metrics& metrics, Log& log) {
+Result<Source> from_cluster(const LookupOptions& options, const Policy& policy, const Clock& clock,
+                            Metrics& metrics, Log& log) {
   const auto environment = [](const char* name) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing in this program sets the environment
     const char* value = std::getenv(name);
     return std::string(value ? value : "");
   };
   const Result<ClusterAccess> access =
-      kubeconfig.empty() ? service_account_access(environment("KUBERNETES_SERVICE_HOST"),
-                                                  environment("KUBERNETES_SERVICE_PORT"))
-                         : read_kubeconfig(kubeconfig);
+      options.kubeconfig.empty() ? service_account_access(environment("KUBERNETES_SERVICE_HOST"),
+                                                          environment("KUBERNETES_SERVICE_PORT"))
+                                 : read_kubeconfig(options.kubeconfig);
   if (!access) return std::unexpected(access.error());
   const auto tls = client_tls(*access);
   if (!tls) return std::unexpected(tls.error());
-  return [access = *access, tls = *tls, &policy, &clock, &metrics,
-          &log](asio::io_context& context) -> std::unique_ptr<Lookup> {
-    return std::make_unique<ClusterLookup>(context, tls, access, policy, clock, metrics, log);
-  };
+  return std::make_unique<ClusterSource>(*access, *tls, options.cluster, policy, clock, metrics,
+                                         log);
 }
 
 }  // namespace
 
-Result<LookupFactory> lookup_factory(const LookupOptions& options, const Policy& policy,
-                                     const Clock& clock, Metrics& metrics, Log& log) {
-  if (options.source == "none")
-    return
-        [](asio::io_context&) -> std::unique_ptr<Lookup> { return std::make_unique<NoLookup>(); };
+Result<std::unique_ptr<LookupSource>> lookup_source(const LookupOptions& options,
+                                                    const Policy& policy, const Clock& clock,
+                                                    Metrics& metrics, Log& log) {
+  if (options.source == "none") return std::make_unique<NoSource>();
   if (options.source.starts_with("file:")) return from_file(options.source.substr(5), log);
-  if (options.source == "cluster")
-    return from_cluster(options.kubeconfig, policy, clock, metrics, log);
+  if (options.source == "cluster") return from_cluster(options, policy, clock, metrics, log);
   return fail(Errc::bad_usage,
               "--lookup " + options.source + ": expected cluster, file:PATH or none");
 }

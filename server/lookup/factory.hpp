@@ -5,7 +5,8 @@
 
 #include "lib/error.hpp"
 #include "lib/policy.hpp"
-#include "server/http/worker.hpp"
+#include "lookup.hpp"
+#include "server/cluster/cluster.hpp"
 
 namespace rayhook {
 
@@ -13,13 +14,14 @@ namespace rayhook {
 struct LookupOptions {
   std::string source = "cluster";  ///< `cluster`, `file:PATH` or `none`
   std::string kubeconfig;          ///< for `cluster`; empty: the pod's service account
+  ClusterOptions cluster;
 };
 
-/// Reads what `source` needs (manifests, kubeconfig, CA) and says how each thread's look-up is
-/// made. `policy`, `clock`, `metrics` and `log` must outlive the look-ups. Errors are for the start
-/// of the program: one line, with the file.
-[[nodiscard]] Result<LookupFactory> lookup_factory(const LookupOptions& options,
-                                                   const Policy& policy, const Clock& clock,
-                                                   Metrics& metrics, Log& log);
+/// Reads what `source` needs (manifests, kubeconfig, CA). `policy`, `clock`, `metrics` and `log`
+/// must outlive what is returned. Errors are for the start of the program: one line, with the file.
+[[nodiscard]] Result<std::unique_ptr<LookupSource>> lookup_source(const LookupOptions& options,
+                                                                  const Policy& policy,
+                                                                  const Clock& clock,
+                                                                  Metrics& metrics, Log& log);
 
 }  // namespace rayhook

@@ -13,22 +13,20 @@ Facts unknown_facts(const Needs& needs) {
   return out;
 }
 
-bool NoLookup::try_now(const Needs& needs, const Review&, Facts& facts) {
-  facts = unknown_facts(needs);
+bool NoLookup::try_now(const LookupRequest& request, Facts& facts) {
+  facts = unknown_facts(request.needs);
   return true;
 }
 
-Task<Facts> NoLookup::fulfil(const Needs& needs, const Review&, TimePoint) {
-  co_return unknown_facts(needs);
-}
+Task<Facts> NoLookup::fulfil(LookupRequest request) { co_return unknown_facts(request.needs); }
 
-bool FileLookup::try_now(const Needs& needs, const Review& review, Facts& facts) {
-  facts = known_.facts(needs, review);
+bool FileLookup::try_now(const LookupRequest& request, Facts& facts) {
+  facts = known_.facts(request.needs, request.review);
   return true;
 }
 
-Task<Facts> FileLookup::fulfil(const Needs& needs, const Review& review, TimePoint) {
-  co_return known_.facts(needs, review);
+Task<Facts> FileLookup::fulfil(LookupRequest request) {
+  co_return known_.facts(request.needs, request.review);
 }
 
 }  // namespace rayhook

@@ -56,6 +56,12 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
   verb.add_option("--kubeconfig", options->lookup.kubeconfig,
                   "How to reach the API server; without it, as the pod's service account")
       ->type_name("FILE");
+  add_seconds(
+      verb, "--watch-idle-timeout", options->lookup.cluster.watch_idle,
+      "Silence of the API server's watch after which it is asked anew (it speaks every 60 s)", 1,
+      3600);
+  add_seconds(verb, "--split-pods-interval", options->lookup.cluster.split_pods_every,
+              "How often to look for pods that were made without Rayhook; 0: never", 0, 86400);
   verb.add_option("--log-level", *level, "What to log: debug, info, warn or error")
       ->type_name("LEVEL")
       ->capture_default_str()

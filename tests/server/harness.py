@@ -5,6 +5,7 @@ and a scripted API server (a real one cannot be made to misbehave)."""
 import http.server
 import json
 import os
+import re
 import shutil
 import socket
 import ssl
@@ -139,6 +140,14 @@ class Rayhook:
         return self.code
 
 
+def wait_until(condition, what="it"):
+    """Asks again and again, for as long as the patience lasts."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, f"{what} did not come about"
+        time.sleep(0.02)
+
+
 class Answer:
     def __init__(self, status, fields, body):
         self.status, self.fields, self.body = status, fields, body
@@ -234,9 +243,12 @@ def review(kind, metadata, spec, uid="u-1", namespace="team-a", dry_run=False, u
         "object": {"apiVersion": "v1", "kind": kind, "metadata": {"namespace": namespace, **metadata}, "spec": spec}}}
 
 
-def service(name="ray-head", **more):
-    return review("Service", {"name": name}, {"type": "ClusterIP", "selector": {"app": "ray-head"}, "ports": [
-        {"name": "gcs-server", "port": 6379, "targetPort": 6379}]}, **more)
+GCS_PORT = {"name": "gcs-server", "port": 6379, "targetPort": 6379}
+
+
+def service(name="ray-head", ports=(GCS_PORT,), **more):
+    return review("Service", {"name": name}, {
+        "type": "ClusterIP", "selector": {"app": "ray-head"}, "ports": list(ports)}, **more)
 
 
 def worker(name="ray-head", **more):
@@ -247,17 +259,36 @@ def worker(name="ray-head", **more):
         {"name": "ray", "image": "ray", "command": ["/bin/sh", "-c", script]}]}, **more)
 
 
+def reader(name="ray-head", **more):
+    """A pod that refers to the Service `name`, but not for a Ray address: it is never held for it."""
+    prefix = name.upper().replace("-", "_")
+    script = f"wget http://${prefix}_SERVICE_HOST:${prefix}_SERVICE_PORT_GCS_SERVER"
+    return review("Pod", {"generateName": "reader-"}, {"containers": [
+        {"name": "ray", "image": "ray", "command": ["/bin/sh", "-c", script]}]}, **more)
+
+
 def plain_pod(**more):
     return review("Pod", {"name": "plain"}, {"containers": [{"name": "c", "image": "i"}]}, **more)
 
 
 class ApiServer:
-    """A TLS server that answers GETs as the test says: `script(path, headers)` returns (status, body),
-    or bytes that are sent as they are, or None: then nothing is ever sent."""
+    """A TLS server in place of an API server, which cannot be made to misbehave.
+
+    `script(path, headers)` answers single GETs and lists of pods: it returns (status, body), or (status,
+    body, header fields), or bytes that are sent as they are, or None: then nothing is ever sent. They are
+    noted in `requests`.
+
+    Lists and watches of all Services are noted in `watches`, and answered from `services`, which `put` and
+    `delete` change as a watch is told; `list_script(path, headers)` and `watch_script(path, headers)`, where
+    set, answer in its place as `script` does, unless they return `DEFAULT`."""
+
+    DEFAULT = object()
 
     def __init__(self, pki, cert=None, key=None):
-        self.requests, self.script, self.stalled = [], None, threading.Event()
+        self.requests, self.watches, self.script, self.stalled = [], [], None, threading.Event()
+        self.list_script = self.watch_script = lambda path, headers: self.DEFAULT
         self.connections = 0
+        self.services, self.events, self.version, self.changed = {}, [], 100, threading.Condition()
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -275,8 +306,18 @@ class ApiServer:
                 self.request.close()
 
             def do_GET(self):
-                outer.requests.append((self.path, dict(self.headers)))
-                answer = outer.script(self.path, self.headers)
+                if not self.path.startswith("/api/v1/services?"):
+                    outer.requests.append((self.path, dict(self.headers)))
+                    return self.give(outer.script(self.path, self.headers))
+                outer.watches.append((self.path, dict(self.headers)))
+                outer.connections -= 1  # counted are those of the single requests
+                is_watch = "watch=1" in self.path
+                answer = (outer.watch_script if is_watch else outer.list_script)(self.path, self.headers)
+                if answer is not outer.DEFAULT:
+                    return self.give(answer)
+                return self.watch() if is_watch else self.give((200, outer.service_list()))
+
+            def give(self, answer):
                 if answer is None:
                     outer.stalled.wait(PATIENCE)
                     self.close_connection = True
@@ -284,9 +325,24 @@ class ApiServer:
                     self.wfile.write(answer)
                     self.close_connection = True
                 else:
-                    body = answer[1] if isinstance(answer[1], bytes) else json.dumps(answer[1]).encode()
-                    self.wfile.write(b"HTTP/1.1 %d x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-                                     % (answer[0], len(body)) + body)
+                    status, body, fields = (*answer, {})[:3]
+                    body = body if isinstance(body, bytes) else json.dumps(body).encode()
+                    fields = {"Content-Type": "application/json", "Content-Length": len(body), **fields}
+                    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+                    self.wfile.write(b"HTTP/1.1 %d x\r\n%s\r\n" % (status, head.encode()) + body)
+
+            def watch(self):
+                """The events after the asked version, for as long as the test lasts."""
+                since = int(re.search(r"resourceVersion=(\d+)", self.path)[1])
+                self.wfile.write(WATCH_HEAD)
+                while not outer.stalled.is_set():
+                    with outer.changed:
+                        outer.changed.wait_for(lambda: outer.stalled.is_set() or outer.version > since, PATIENCE)
+                        lines = [line for version, line in outer.events if version > since]
+                        since = outer.version
+                    for line in lines:
+                        self.wfile.write(chunk(line))
+                self.close_connection = True
 
             def log_message(self, *_):
                 pass
@@ -304,13 +360,45 @@ class ApiServer:
         self.url = f"https://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def paths(self):
-        return [path for path, _ in self.requests]
+    def service_list(self):
+        with self.changed:
+            return {"kind": "ServiceList", "apiVersion": "v1", "metadata": {"resourceVersion": str(self.version)},
+                    "items": list(self.services.values())}
+
+    def put(self, service, kind=None):
+        """A Service is made, or written anew."""
+        with self.changed:
+            key = service["metadata"]["namespace"], service["metadata"]["name"]
+            self.note(kind or ("MODIFIED" if key in self.services else "ADDED"), service)
+            self.services[key] = service
+
+    def delete(self, namespace, name):
+        with self.changed:
+            self.note("DELETED", self.services.pop((namespace, name)))
+
+    def note(self, kind, service):
+        self.version += 1
+        service = {**service, "metadata": {**service["metadata"], "resourceVersion": str(self.version)}}
+        self.events.append((self.version, watch_line(kind, service)))
+        self.changed.notify_all()
 
     def close(self):
         self.stalled.set()
+        with self.changed:
+            self.changed.notify_all()
         self.server.shutdown()
         self.server.server_close()
+
+
+WATCH_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def chunk(data):
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def watch_line(kind, thing):
+    return json.dumps({"type": kind, "object": thing}).encode() + b"\n"
 
 
 NOT_FOUND = (404, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404})

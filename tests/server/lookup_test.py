@@ -9,7 +9,9 @@ import time
 import unittest
 
 import harness
-from harness import NOT_FOUND, ApiServer, Pki, Rayhook, plain_pod, service, stored_service, worker
+from harness import NOT_FOUND, ApiServer, Pki, Rayhook, plain_pod, reader, service, stored_service
+
+NOT_YET = "Services cannot be listed yet: not ready"
 
 
 class ClusterLookup(unittest.TestCase):
@@ -34,26 +36,28 @@ class ClusterLookup(unittest.TestCase):
             json.dump(text, file)
         return path
 
-    def serve(self, script, *flags, kubeconfig=None):
+    def serve(self, script, *flags, kubeconfig=None, ready=True):
         self.api.script = script
         rayhook = Rayhook(harness.PROGRAM, self.pki, "--threads", "1", "--kubeconfig", kubeconfig or self.kubeconfig(),
                           *flags, lookup="cluster")
         self.addCleanup(rayhook.stop)
+        if ready:
+            rayhook.wait_metric("rayhook_ready ", 1)
         self.client = rayhook.connect()
         self.addCleanup(self.client.close)
         return rayhook
 
     def reason(self, review=None, path="/mutate?timeout=10s"):
-        answer = self.client.post(review or worker(), path=path)
+        answer = self.client.post(review or reader(), path=path)
         self.assertEqual(answer.status, 200)
         self.assertTrue(answer.json["response"]["allowed"])
         return answer.json["response"]["auditAnnotations"]["reason"]
 
     def test_a_converted_service(self):
         self.serve(lambda path, headers: stored_service("ray-head", True))
-        answer = self.client.post(worker())
+        answer = self.client.post(reader())
         patch = json.loads(base64.b64decode(answer.json["response"]["patch"]))
-        self.assertIn("ray start --address=ray-head:6379", [op["value"] for op in patch])
+        self.assertIn("wget http://ray-head:6379", [op["value"] for op in patch])
         path, fields = self.api.requests[0]
         self.assertEqual(path, "/api/v1/namespaces/team-a/services/ray-head")
         self.assertEqual(fields["Authorization"], "Bearer secret-token")
@@ -64,9 +68,10 @@ class ClusterLookup(unittest.TestCase):
         rayhook = self.serve(lambda path, headers: stored_service("ray-head", True))
         for _ in range(20):
             self.assertEqual(self.reason(), "rewritten")
-        self.assertEqual(len(self.api.requests), 1)
-        self.assertEqual(rayhook.metric('rayhook_lookups_total{result="present"}'), 1)
-        self.assertEqual(rayhook.metric('rayhook_lookups_total{result="cached"}'), 19)
+        asked = len(self.api.requests)
+        self.assertLess(asked, 20)
+        self.assertEqual(rayhook.metric('rayhook_lookups_total{result="present"}'), asked)
+        self.assertEqual(rayhook.metric('rayhook_lookups_total{result="cached"}'), 20 - asked)
 
     def test_absent_is_remembered_for_a_moment_only(self):
         state = [NOT_FOUND]
@@ -75,13 +80,12 @@ class ClusterLookup(unittest.TestCase):
         self.assertEqual(self.reason(), "service-absent")
         self.assertEqual(len(self.api.requests), 1)
         state[0] = stored_service("ray-head", True)
-        time.sleep(1.1)
-        self.assertEqual(self.reason(), "rewritten")
+        harness.wait_until(lambda: self.reason() == "rewritten")
 
     def test_connections_are_kept(self):
         self.serve(lambda path, headers: NOT_FOUND)
         for i in range(10):
-            self.reason(worker(f"head-{i}"))
+            self.reason(reader(f"head-{i}"))
         self.assertEqual((len(self.api.requests), self.api.connections), (10, 1))
 
     def test_a_connection_that_was_closed_meanwhile_costs_nothing(self):
@@ -90,18 +94,18 @@ class ClusterLookup(unittest.TestCase):
             return b"HTTP/1.1 404 x\r\nContent-Length: %d\r\n\r\n" % len(body) + body
         self.serve(script)
         for i in range(5):
-            self.assertEqual(self.reason(worker(f"head-{i}")), "service-absent")
+            self.assertEqual(self.reason(reader(f"head-{i}")), "service-absent")
 
     def test_dry_runs_write_no_memory(self):
         self.serve(lambda path, headers: stored_service("ray-head", True))
-        self.assertEqual(self.reason(worker(dry_run=True)), "rewritten")
-        self.assertEqual(self.reason(worker(dry_run=True)), "rewritten")
+        self.assertEqual(self.reason(reader(dry_run=True)), "rewritten")
+        self.assertEqual(self.reason(reader(dry_run=True)), "rewritten")
         self.assertEqual(len(self.api.requests), 2)
 
     def test_who_mentions_nothing_asks_nothing(self):
         self.serve(lambda path, headers: self.fail("asked"))
         self.assertEqual(self.reason(plain_pod()), "no-reference")
-        self.assertEqual(self.reason(service()), "converted")
+        self.assertEqual(self.reason(service("other", ports=[{"port": 80}])), "not-a-head")
         self.assertEqual(self.api.requests, [])
 
     def test_trouble_means_unknown(self):
@@ -120,7 +124,7 @@ class ClusterLookup(unittest.TestCase):
         for what, answer[0] in answers.items():
             with self.subTest(what):
                 name[0] += 1
-                self.assertEqual(self.reason(worker(f"head-{name[0]}")), "service-unknown")
+                self.assertEqual(self.reason(reader(f"head-{name[0]}")), "service-unknown")
         self.assertEqual(rayhook.metric('rayhook_lookups_total{result="failed"}'), len(answers))
         self.assertEqual(len(rayhook.find(msg="a Service could not be looked up")), 1, "said now and then, not each time")
 
@@ -144,7 +148,7 @@ class ClusterLookup(unittest.TestCase):
     def test_others_are_served_meanwhile(self):
         rayhook = self.serve(lambda path, headers: None)
         with rayhook.connect() as other:
-            other.send(harness.request(worker()))
+            other.send(harness.request(reader()))
             time.sleep(0.1)
             begin = time.monotonic()
             self.assertEqual(self.reason(plain_pod()), "no-reference")
@@ -161,7 +165,7 @@ class ClusterLookup(unittest.TestCase):
         rayhook = self.serve(script)
         clients = [rayhook.connect() for _ in range(10)]
         for client in clients:
-            client.send(harness.request(worker()))
+            client.send(harness.request(reader()))
         rayhook.wait_metric("rayhook_in_flight_reviews ", 10)
         gate.set()
         for client in clients:
@@ -173,7 +177,7 @@ class ClusterLookup(unittest.TestCase):
         rayhook = self.serve(lambda path, headers: time.sleep(0.02) or NOT_FOUND)
         clients = [rayhook.connect() for _ in range(40)]
         for number, client in enumerate(clients):
-            client.send(harness.request(worker(f"head-{number}")))
+            client.send(harness.request(reader(f"head-{number}")))
         for client in clients:
             self.assertEqual(client.answer().json["response"]["auditAnnotations"]["reason"], "service-absent")
             client.close()
@@ -183,7 +187,7 @@ class ClusterLookup(unittest.TestCase):
     def test_a_forged_namespace_reaches_no_other_path(self):
         self.serve(lambda path, headers: stored_service("ray-head", True))
         for namespace in ("../../secrets", "a/b", "", "A", "a%2f", "a b", "a\r\nX: y", "a" * 64):
-            self.assertEqual(self.reason(worker(namespace=namespace)), "service-unknown")
+            self.assertEqual(self.reason(reader(namespace=namespace)), "service-unknown")
         self.assertEqual(self.api.requests, [])
 
     def test_a_token_that_rotates(self):
@@ -194,14 +198,14 @@ class ClusterLookup(unittest.TestCase):
         def script(path, headers):
             return NOT_FOUND if headers["Authorization"] == "Bearer " + valid[0] else (401, {})
         self.serve(script, kubeconfig=self.kubeconfig(user={"tokenFile": token}))
-        self.assertEqual(self.reason(worker("head-1")), "service-absent")
+        self.assertEqual(self.reason(reader("head-1")), "service-absent")
         valid[0] = "two, newer".replace(", ", "-")
         with open(token + ".new", "w") as file:
             file.write(valid[0])
         os.rename(token + ".new", token)
-        self.assertEqual(self.reason(worker("head-2")), "service-absent", "the 401 made it look at the file")
+        self.assertEqual(self.reason(reader("head-2")), "service-absent", "the 401 made it look at the file")
         valid[0] = "three"
-        self.assertEqual(self.reason(worker("head-3")), "service-unknown")
+        self.assertEqual(self.reason(reader("head-3")), "service-unknown")
 
     def test_a_client_certificate(self):
         self.serve(lambda path, headers: NOT_FOUND, kubeconfig=self.kubeconfig(
@@ -212,14 +216,16 @@ class ClusterLookup(unittest.TestCase):
     def test_the_server_is_verified(self):
         stranger = Pki()
         self.addCleanup(stranger.close)
-        self.serve(lambda path, headers: NOT_FOUND, kubeconfig=self.kubeconfig(**{"certificate-authority": stranger.ca}))
-        self.assertEqual(self.reason(), "service-unknown")
-        self.assertEqual(self.api.requests, [], "and no token was shown to it")
+        rayhook = self.serve(lambda path, headers: NOT_FOUND, ready=False,
+                             kubeconfig=self.kubeconfig(**{"certificate-authority": stranger.ca}))
+        self.assertIn("certificate", rayhook.wait_for(msg=NOT_YET)["error"])
+        self.assertEqual(self.api.watches, [], "and no token was shown to it")
 
     def test_its_name_too(self):
-        self.serve(lambda path, headers: NOT_FOUND, kubeconfig=self.kubeconfig(**{"tls-server-name": "kubernetes.example"}))
-        self.assertEqual(self.reason(), "service-unknown")
-        self.assertEqual(self.api.requests, [])
+        rayhook = self.serve(lambda path, headers: NOT_FOUND, ready=False,
+                             kubeconfig=self.kubeconfig(**{"tls-server-name": "kubernetes.example"}))
+        self.assertIn("certificate", rayhook.wait_for(msg=NOT_YET)["error"])
+        self.assertEqual(self.api.watches, [])
 
     def test_another_name_that_is_right(self):
         self.serve(lambda path, headers: NOT_FOUND, kubeconfig=self.kubeconfig(**{"tls-server-name": "localhost"}))
@@ -236,7 +242,7 @@ class ClusterLookup(unittest.TestCase):
 
     def test_sigterm_while_a_review_waits(self):
         rayhook = self.serve(lambda path, headers: None)
-        self.client.send(harness.request(worker(), path="/mutate?timeout=2s"))
+        self.client.send(harness.request(reader(), path="/mutate?timeout=2s"))
         rayhook.wait_metric("rayhook_in_flight_reviews ", 1)
         rayhook.terminate()
         answer = self.client.answer()

@@ -2,7 +2,7 @@
 // Where Facts come from: manifests, the short memory, and what the API server's answers mean.
 #include <gmock/gmock.h>
 
-#include "server/lookup/cluster_lookup.hpp"
+#include "server/cluster/service_gets.hpp"
 #include "server/lookup/fact_cache.hpp"
 #include "server/lookup/fixed_lookup.hpp"
 #include "server/lookup/manifest_facts.hpp"
@@ -126,19 +126,23 @@ TEST(ManifestFactsTest, WhetherAReviewedServiceMatchesWorkers) {
 TEST(FixedLookups, AnswerAtOnce) {
   Facts facts;
   NoLookup none;
-  ASSERT_TRUE(none.try_now(pod_needs("a", {{"x"}, {"y"}}), Review{}, facts));
+  const Review review;
+  const auto asked = [&review](const Needs& needs) {
+    return LookupRequest{needs, review, true, {}, seconds(10), {}};
+  };
+  const Needs two = pod_needs("a", {{"x"}, {"y"}}), no_names = pod_needs("a", {});
+  ASSERT_TRUE(none.try_now(asked(two), facts));
   ASSERT_EQ(facts.services.size(), 2U);
   EXPECT_EQ(facts.services[1].name, "y");
   EXPECT_EQ(facts.services[1].known, Known::unknown);
   FileLookup file(facts_of(kManifest, NoNamespace::any));
-  ASSERT_TRUE(file.try_now(pod_needs("a", {}), Review{}, facts));
+  ASSERT_TRUE(file.try_now(asked(no_names), facts));
   EXPECT_EQ(facts.services.size(), 4U);
 }
 
 class FactCacheTest : public testing::Test {
  protected:
-  Policy policy;
-  FactCache cache{policy};
+  FactCache cache;
   TimePoint now{seconds(1000)};
 
   static ServiceFact absent(std::string name) {
@@ -160,18 +164,25 @@ class FactCacheTest : public testing::Test {
   }
 };
 
-TEST_F(FactCacheTest, EachKindHasItsTime) {
+TEST_F(FactCacheTest, RemembersForAMoment) {
   cache.put("a", absent("gone"), now);
   cache.put("a", present("head", true), now);
-  cache.put("a", present("other", false), now);
-  EXPECT_EQ(cache.find("b", "gone", now), nullptr) << "another namespace";
-  ASSERT_NE(cache.find("a", "gone", now), nullptr);
-  EXPECT_EQ(cache.find("a", "gone", now + FactCache::kAbsent), nullptr);
-  EXPECT_NE(cache.find("a", "head", now + FactCache::kCared - seconds(1)), nullptr);
-  EXPECT_EQ(cache.find("a", "head", now + FactCache::kCared), nullptr);
-  EXPECT_NE(cache.find("a", "other", now + FactCache::kCared), nullptr);
-  EXPECT_EQ(cache.find("a", "other", now + FactCache::kLeft), nullptr);
+  EXPECT_FALSE(cache.find("b", "gone", now)) << "another namespace";
+  ASSERT_TRUE(cache.find("a", "gone", now));
+  EXPECT_TRUE(cache.find("a", "head", now + FactCache::kLifetime - std::chrono::milliseconds(1)));
+  EXPECT_FALSE(cache.find("a", "gone", now + FactCache::kLifetime));
+  EXPECT_FALSE(cache.find("a", "head", now + FactCache::kLifetime));
   EXPECT_EQ(cache.size(), 0U) << "what is too old is let go";
+}
+
+TEST_F(FactCacheTest, ForgetsWhatIsToldToHaveChanged) {
+  cache.put("a", absent("one"), now);
+  cache.put("a", absent("two"), now);
+  cache.forget("a", "one");
+  EXPECT_FALSE(cache.find("a", "one", now));
+  EXPECT_TRUE(cache.find("a", "two", now));
+  cache.clear();
+  EXPECT_EQ(cache.size(), 0U);
 }
 
 TEST_F(FactCacheTest, ANewFactReplacesTheOld) {
@@ -192,12 +203,12 @@ TEST_F(FactCacheTest, IsBounded) {
   for (std::size_t i = 0; i < FactCache::kEntries; ++i)
     cache.put("a", absent("s" + std::to_string(i)), now);
   EXPECT_EQ(cache.size(), FactCache::kEntries);
-  EXPECT_NE(cache.find("a", "s0", now), nullptr);
+  EXPECT_TRUE(cache.find("a", "s0", now));
   cache.put("a", absent("one-more"), now);
   EXPECT_EQ(cache.size(), FactCache::kEntries);
-  EXPECT_EQ(cache.find("a", "s0", now), nullptr) << "the oldest went";
-  EXPECT_NE(cache.find("a", "s1", now), nullptr);
-  EXPECT_NE(cache.find("a", "one-more", now), nullptr);
+  EXPECT_FALSE(cache.find("a", "s0", now)) << "the oldest went";
+  EXPECT_TRUE(cache.find("a", "s1", now));
+  EXPECT_TRUE(cache.find("a", "one-more", now));
 }
 
 TEST(ServiceAnswers, OnlyClearOnesCount) {

@@ -364,14 +364,41 @@ TEST_F(SessionTest, FactsFromTheNetwork) {
   client.send(post(review_body()));
   ASSERT_TRUE(client.waits_for_facts);
   EXPECT_EQ(client.out, "");
-  EXPECT_EQ(client.session.needs().ns, "team-a");
-  EXPECT_EQ(client.session.review().uid, "u1");
+  const LookupRequest request = client.session.lookup_request();
+  EXPECT_EQ(request.needs.ns, "team-a");
+  EXPECT_EQ(request.review.uid, "u1");
+  EXPECT_TRUE(request.may_wait);
+  EXPECT_EQ(request.began, world.clock.now());
   EXPECT_EQ(client.session.deadline(), TimePoint::max());
-  EXPECT_EQ(client.session.facts_deadline(),
-            world.clock.now() + seconds(10) - std::chrono::milliseconds(500));
+  EXPECT_EQ(request.deadline, world.clock.now() + seconds(10) - std::chrono::milliseconds(500));
   EXPECT_EQ(world.metrics.in_flight(), 1);
   client.follow(client.session.fulfilled(Facts{}));
   EXPECT_EQ(client.out, leave_answer);
+  EXPECT_EQ(world.metrics.in_flight(), 0);
+}
+
+TEST_F(SessionTest, OnlyWhatChangesSomethingMayWait) {
+  world.lookup.now = false;
+  const auto may_wait = [this](std::string_view target, std::string body) {
+    Client fresh(world.context);
+    fresh.send(post(body, {}, target));
+    return fresh.session.lookup_request().may_wait;
+  };
+  std::string dry = review_body();
+  dry.replace(dry.find("\"dryRun\":false"), 14, "\"dryRun\":true");
+  EXPECT_TRUE(may_wait("/mutate", review_body()));
+  EXPECT_FALSE(may_wait("/audit", review_body()));
+  EXPECT_FALSE(may_wait("/mutate", dry));
+}
+
+TEST_F(SessionTest, SendsReviewsAwayUntilTheServicesAreKnown) {
+  world.lookup.is_ready = false;
+  client.send(post(review_body()));
+  EXPECT_THAT(client.out, testing::StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
+  EXPECT_THAT(client.out, testing::HasSubstr("\r\nRetry-After: 1\r\n"));
+  EXPECT_THAT(client.out, testing::HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_TRUE(client.closed);
+  EXPECT_FALSE(client.session.unread_input());
   EXPECT_EQ(world.metrics.in_flight(), 0);
 }
 
@@ -380,8 +407,8 @@ TEST_F(SessionTest, TheTimeoutOfTheReviewBoundsItsLookups) {
   const auto patience = [this](std::string_view target) {
     Client fresh(world.context);
     fresh.send(post(review_body(), {}, target));
-    return std::chrono::duration_cast<std::chrono::milliseconds>(fresh.session.facts_deadline() -
-                                                                 world.clock.now())
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+               fresh.session.lookup_request().deadline - world.clock.now())
         .count();
   };
   EXPECT_EQ(patience("/mutate?timeout=1s"), 900);
@@ -402,7 +429,7 @@ TEST_F(SessionTest, AReviewThatWaitsKeepsItsReaderFromOthers) {
   Client other(world.context);
   other.send(post(review_body("other")));
   ASSERT_TRUE(other.waits_for_facts);
-  EXPECT_EQ(client.session.review().uid, "first");
+  EXPECT_EQ(client.session.lookup_request().review.uid, "first");
   client.follow(client.session.fulfilled(Facts{}));
   EXPECT_THAT(client.out, HasSubstr(R"("uid":"first")"));
 }

@@ -27,17 +27,19 @@ class FakeClock final : public Clock {
 /// A look-up that answers at once, later or never, as the test says.
 class FakeLookup final : public Lookup {
  public:
-  bool now = true;               // whether it knows without the network
+  bool now = true;  // whether it knows without the network
+  bool is_ready = true;
   std::function<void()> on_try;  // may throw
   Facts facts;
 
-  bool try_now(const Needs& needs, const Review&, Facts& out) override {
+  bool try_now(const LookupRequest& request, Facts& out) override {
     if (on_try) on_try();
     if (!now) return false;
-    out = facts.services.empty() ? unknown_facts(needs) : facts;
+    out = facts.services.empty() ? unknown_facts(request.needs) : facts;
     return true;
   }
-  Task<Facts> fulfil(const Needs&, const Review&, TimePoint) override { co_return facts; }
+  Task<Facts> fulfil(LookupRequest) override { co_return facts; }
+  [[nodiscard]] bool ready() const override { return is_ready; }
 };
 
 /// A log into a file without a name; `text()` waits until it is written.

@@ -35,9 +35,9 @@ const std::string spec_text =
     "--address=$RAY_HEAD_SERVICE_HOST:6379']}]}";
 
 TEST(ManifestJudge, PodsAndTemplatesAlike) {
-  EXPECT_EQ(
-      decision_on("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: " + spec_text + "}").reason,
-      Reason::rewritten);
+  EXPECT_EQ(decision_on("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: " + spec_text + "}")
+                .reason,
+            Reason::rewritten);
   const Decision templated = decision_on(
       "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, "
       "spec: {template: {spec: " +
@@ -50,8 +50,9 @@ TEST(ManifestJudge, ATemplateIsJudgedAsAControllersPod) {
   // Made by kubectl apply, a bare pod keeps its text: it could not be applied again.
   const std::string applied =
       "metadata: {name: x, annotations: {kubectl.kubernetes.io/last-applied-configuration: '{}'}}";
-  EXPECT_EQ(decision_on("{apiVersion: v1, kind: Pod, " + applied + ", spec: " + spec_text + "}").reason,
-            Reason::restored);
+  EXPECT_EQ(
+      decision_on("{apiVersion: v1, kind: Pod, " + applied + ", spec: " + spec_text + "}").reason,
+      Reason::restored);
   EXPECT_EQ(
       decision_on("{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: {" +
                   applied + ", spec: " + spec_text + "}}}")
