@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import unittest
 import urllib.request
 
 PROGRAM = None  # path of rayhook; server_test.py sets it
@@ -289,6 +290,7 @@ class ApiServer:
         self.list_script = self.watch_script = lambda path, headers: self.DEFAULT
         self.connections = 0
         self.services, self.events, self.version, self.changed = {}, [], 100, threading.Condition()
+        self.round = 0  # of watches: see end_watches
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -334,14 +336,16 @@ class ApiServer:
             def watch(self):
                 """The events after the asked version, for as long as the test lasts."""
                 since = int(re.search(r"resourceVersion=(\d+)", self.path)[1])
+                mine = outer.round
                 self.wfile.write(WATCH_HEAD)
-                while not outer.stalled.is_set():
+                while mine == outer.round:
                     with outer.changed:
-                        outer.changed.wait_for(lambda: outer.stalled.is_set() or outer.version > since, PATIENCE)
+                        outer.changed.wait_for(lambda: mine != outer.round or outer.version > since, PATIENCE)
                         lines = [line for version, line in outer.events if version > since]
                         since = outer.version
                     for line in lines:
                         self.wfile.write(chunk(line))
+                self.wfile.write(chunk(b""))
                 self.close_connection = True
 
             def log_message(self, *_):
@@ -359,6 +363,9 @@ class ApiServer:
         self.server = Server(("127.0.0.1", 0), Handler)
         self.url = f"https://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def paths(self):
+        return [path for path, _ in self.requests]
 
     def service_list(self):
         with self.changed:
@@ -382,10 +389,15 @@ class ApiServer:
         self.events.append((self.version, watch_line(kind, service)))
         self.changed.notify_all()
 
+    def end_watches(self):
+        """All watches end in good order; new ones may be asked for."""
+        with self.changed:
+            self.round += 1
+            self.changed.notify_all()
+
     def close(self):
         self.stalled.set()
-        with self.changed:
-            self.changed.notify_all()
+        self.end_watches()
         self.server.shutdown()
         self.server.server_close()
 
@@ -411,3 +423,46 @@ def stored_service(name, converted, namespace="team-a"):
     return 200, {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {
         "type": "ClusterIP", "clusterIP": "None" if converted else "10.0.0.7", "selector": {"app": "ray-head"},
         "ports": [{"name": "gcs-server", "port": 6379, "targetPort": 6379, "protocol": "TCP"}]}}
+
+
+class ClusterTest(unittest.TestCase):
+    """`serve --lookup cluster` beside a scripted API server."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.pki = Pki()
+        cls.addClassCleanup(cls.pki.close)
+        cls.client_cert, cls.client_key = cls.pki.leaf("rayhook", "DNS:rayhook", usage="clientAuth")
+
+    def setUp(self):
+        self.api = ApiServer(self.pki)
+        self.addCleanup(self.api.close)
+
+    def kubeconfig(self, user=None, **cluster):
+        path = self.pki.path(f"kubeconfig-{self.id()}")
+        text = {"apiVersion": "v1", "kind": "Config", "current-context": "test",
+                "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+                "clusters": [{"name": "test", "cluster": {
+                    "server": self.api.url, "certificate-authority": self.pki.ca, **cluster}}],
+                "users": [{"name": "test", "user": user or {"token": "secret-token"}}]}
+        with open(path, "w") as file:
+            json.dump(text, file)
+        return path
+
+    def serve(self, script, *flags, kubeconfig=None, ready=True):
+        self.api.script = script
+        rayhook = Rayhook(PROGRAM, self.pki, "--threads", "1", "--kubeconfig", kubeconfig or self.kubeconfig(),
+                          *flags, lookup="cluster")
+        self.addCleanup(rayhook.stop)
+        if ready:
+            rayhook.wait_metric("rayhook_ready ", 1)
+        self.client = rayhook.connect()
+        self.addCleanup(self.client.close)
+        return rayhook
+
+    def reason(self, review=None, path="/mutate?timeout=10s", allowed=True):
+        """Posts a review and gives the reason of the answer."""
+        answer = self.client.post(review or reader(), path=path)
+        self.assertEqual(answer.status, 200)
+        self.assertEqual(answer.json["response"]["allowed"], allowed)
+        return answer.json["response"]["auditAnnotations"]["reason"]

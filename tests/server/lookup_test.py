@@ -6,53 +6,14 @@ import json
 import os
 import threading
 import time
-import unittest
 
 import harness
-from harness import NOT_FOUND, ApiServer, Pki, Rayhook, plain_pod, reader, service, stored_service
+from harness import NOT_FOUND, ApiServer, ClusterTest, Pki, plain_pod, reader, service, stored_service
 
 NOT_YET = "Services cannot be listed yet: not ready"
 
 
-class ClusterLookup(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.pki = Pki()
-        cls.addClassCleanup(cls.pki.close)
-        cls.client_cert, cls.client_key = cls.pki.leaf("rayhook", "DNS:rayhook", usage="clientAuth")
-
-    def setUp(self):
-        self.api = ApiServer(self.pki)
-        self.addCleanup(self.api.close)
-
-    def kubeconfig(self, user=None, **cluster):
-        path = self.pki.path(f"kubeconfig-{self.id()}")
-        text = {"apiVersion": "v1", "kind": "Config", "current-context": "test",
-                "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-                "clusters": [{"name": "test", "cluster": {
-                    "server": self.api.url, "certificate-authority": self.pki.ca, **cluster}}],
-                "users": [{"name": "test", "user": user or {"token": "secret-token"}}]}
-        with open(path, "w") as file:
-            json.dump(text, file)
-        return path
-
-    def serve(self, script, *flags, kubeconfig=None, ready=True):
-        self.api.script = script
-        rayhook = Rayhook(harness.PROGRAM, self.pki, "--threads", "1", "--kubeconfig", kubeconfig or self.kubeconfig(),
-                          *flags, lookup="cluster")
-        self.addCleanup(rayhook.stop)
-        if ready:
-            rayhook.wait_metric("rayhook_ready ", 1)
-        self.client = rayhook.connect()
-        self.addCleanup(self.client.close)
-        return rayhook
-
-    def reason(self, review=None, path="/mutate?timeout=10s"):
-        answer = self.client.post(review or reader(), path=path)
-        self.assertEqual(answer.status, 200)
-        self.assertTrue(answer.json["response"]["allowed"])
-        return answer.json["response"]["auditAnnotations"]["reason"]
-
+class ClusterLookup(ClusterTest):
     def test_a_converted_service(self):
         self.serve(lambda path, headers: stored_service("ray-head", True))
         answer = self.client.post(reader())

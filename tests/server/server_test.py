@@ -20,6 +20,7 @@ import unittest
 import harness
 from harness import PATIENCE, Client, Pki, Rayhook, plain_pod, request, service, worker
 from lookup_test import ClusterLookup  # noqa: F401: unittest finds it here
+from watch_test import Hold, RunningReaders, SplitPods, Watch  # noqa: F401
 
 V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 
