@@ -33,7 +33,8 @@ Result<WatchEvent> parse_watch_event(std::string_view line) {
   if (auto error = parser.iterate(padded).get(document))
     return no_event(simdjson::error_message(error));
   if (auto error = document.get_object().get(root)) return no_event(simdjson::error_message(error));
-  if (root["type"].get_string().get(type)) return no_event("an event without a type");
+  if (root.find_field_unordered("type").get_string().get(type))
+    return no_event("an event without a type");
   WatchEvent out;
   if (type == "ADDED")
     out.kind = Kind::added;
@@ -45,7 +46,8 @@ Result<WatchEvent> parse_watch_event(std::string_view line) {
     out.kind = Kind::bookmark;
   else if (type != "ERROR")
     return no_event("an event of unknown type");
-  if (root["object"].get_object().get(object)) return no_event("an event without an object");
+  if (root.find_field_unordered("object").get_object().get(object))
+    return no_event("an event without an object");
   JsonWalk walk;
   if (out.kind == Kind::error) {
     if (!read_status(walk, object, out)) return no_event(walk.what);

@@ -76,7 +76,7 @@ bool Cluster::try_now(const Needs& needs, bool may_wait, Facts& facts) {
   std::uint64_t cached = 0;
   for (const NeededService& service : needs.services) {
     const auto end = facts.services.begin() + static_cast<std::ptrdiff_t>(indexed);
-    if (healthy && std::find_if(facts.services.begin(), end, [&](const ServiceFact& fact) {
+    if (healthy && std::find_if(facts.services.begin(), end, [&service](const ServiceFact& fact) {
                      return fact.name == service.name;
                    }) != end)
       continue;
@@ -86,7 +86,8 @@ bool Cluster::try_now(const Needs& needs, bool may_wait, Facts& facts) {
       facts.services.clear();
       return false;
     }
-    std::erase_if(facts.services, [&](const ServiceFact& f) { return f.name == service.name; });
+    std::erase_if(facts.services,
+                  [&service](const ServiceFact& f) { return f.name == service.name; });
     facts.services.push_back(*fact);
     ++cached;
   }
@@ -120,7 +121,7 @@ Task<Facts> Cluster::answer(std::shared_ptr<const ClusterQuestion> question) {
   co_await look_up(*question, named, false);
   if (question->may_wait && any_absent(*question, named)) co_await hold(*question, named);
   if (needs.converted_services) facts.services = index_.of(needs.ns);
-  std::erase_if(facts.services, [&](const ServiceFact& fact) {
+  std::erase_if(facts.services, [&named](const ServiceFact& fact) {
     return std::ranges::find(named, fact.name, &ServiceFact::name) != named.end();
   });
   std::ranges::move(named, std::back_inserter(facts.services));

@@ -40,7 +40,7 @@ struct ReaderLists::Batch {
 
   [[nodiscard]] bool all_done(TimePoint now) const {
     return std::ranges::all_of(
-        asked, [&](const auto& one) { return one->done || now >= one->question.until; });
+        asked, [now](const auto& one) { return one->done || now >= one->question.until; });
   }
   [[nodiscard]] TimePoint until() const {
     TimePoint out{};
