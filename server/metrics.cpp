@@ -168,7 +168,7 @@ std::string Metrics::text() const {
                        "Connections that could not be accepted (descriptors, memory).",
                        MetricType::Counter, load(accept_failures_)));
   all.push_back(single("rayhook_ready", "1 while /readyz says so.", MetricType::Gauge,
-                       ready_.load() ? 1 : 0));
+                       ready_ && ready_() ? 1 : 0));
   all.push_back(single("rayhook_certificate_not_after_seconds",
                        "When the served certificate ends, as Unix time.", MetricType::Gauge,
                        load(cert_end_)));

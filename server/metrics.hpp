@@ -86,10 +86,11 @@ class Metrics {
   void review_ended() noexcept { in_flight_.fetch_sub(1, std::memory_order_relaxed); }
   [[nodiscard]] std::int64_t in_flight() const noexcept { return in_flight_.load(); }
 
-  void set_ready(bool ready) noexcept { ready_.store(ready); }
   void set_certificate_end(std::int64_t unix_seconds) noexcept { cert_end_.store(unix_seconds); }
   /// Where the number of lost log lines is read from. Set once, before the first scrape.
   void watch_lost_lines(std::function<std::uint64_t()> lost) { lost_lines_ = std::move(lost); }
+  /// Where it is read whether reviews should be sent here. Set once, before the first scrape.
+  void watch_readiness(std::function<bool()> ready) { ready_ = std::move(ready); }
 
   /// Everything in the Prometheus text format 0.0.4.
   [[nodiscard]] std::string text() const;
@@ -118,8 +119,8 @@ class Metrics {
   std::array<Counter, kHandshakeFaults> handshakes_{};
   Counter accept_failures_{0}, connections_refused_{0}, connections_total_{0};
   std::atomic<std::int64_t> connections_{0}, in_flight_{0}, cert_end_{0};
-  std::atomic<bool> ready_{false};
   std::function<std::uint64_t()> lost_lines_;
+  std::function<bool()> ready_;
 };
 
 }  // namespace rayhook

@@ -44,6 +44,7 @@ class Server {
  public:
   explicit Server(const ServeOptions& options) : options_(options), log_(options.log_level) {
     metrics_.watch_lost_lines([this] { return log_.lost(); });
+    metrics_.watch_readiness([this] { return readiness_.ready(); });
   }
 
   [[nodiscard]] Result<void> start();
@@ -132,8 +133,8 @@ int Server::run() {
   spawn(listener_->run());
   spawn(watch_log());
   spawn(live());
-  readiness_.set(Readiness::State::ready);
-  metrics_.set_ready(true);
+  readiness_.clear(Hindrance::certificate);
+  readiness_.clear(Hindrance::services);
   control_.run();
   return exit_code_;
 }
@@ -142,8 +143,7 @@ Task<void> Server::live() {
   ErrorCode error;
   const int signal = co_await signals_.async_wait(asio::redirect_error(kTask, error));
   if (error) co_return;
-  readiness_.set(Readiness::State::draining);
-  metrics_.set_ready(false);
+  readiness_.hinder(Hindrance::draining, "told to end");
   draining_.store(true);
   log_.event(LogLevel::info, "draining", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
   spawn(end_on_second_signal());

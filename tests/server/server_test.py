@@ -408,7 +408,7 @@ class LifeCycle(Case):
             old.post(plain_pod())
             rayhook.terminate()
             rayhook.wait_for(msg="draining")
-            self.assertEqual(rayhook.get("/readyz"), (503, "draining\n"))
+            self.assertEqual(rayhook.get("/readyz"), (503, "draining: told to end\n"))
             self.assertEqual(rayhook.get("/livez")[0], 200)
             self.assertEqual(old.post(plain_pod()).fields["connection"], "close")
             with rayhook.connect() as new:
