@@ -9,10 +9,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <csignal>
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "cert_watcher.hpp"
 #include "cpu_quota.hpp"
 #include "http/listener.hpp"
 #include "lib/version.hpp"
@@ -71,6 +73,7 @@ class Server {
   std::vector<std::unique_ptr<Worker>> workers_;
   asio::io_context control_{1};
   std::optional<Listener> listener_;
+  std::optional<CertWatcher> certificates_;
   std::optional<OpsServer> ops_;
   asio::basic_signal_set<Executor> signals_{control_.get_executor()};
 };
@@ -78,9 +81,6 @@ class Server {
 Result<void> Server::start() {
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);
-  const Result<ServerTls> tls = load_server_tls(options_.tls, std::time(nullptr));
-  if (!tls) return std::unexpected(tls.error());
-  metrics_.set_certificate_end(tls->not_after);
   const Result<LookupFactory> lookup =
       lookup_factory(options_.lookup, options_.policy, clock_, metrics_, log_);
   if (!lookup) return std::unexpected(lookup.error());
@@ -100,7 +100,12 @@ Result<void> Server::start() {
     workers.push_back(workers_.back().get());
   }
   const std::string https_address = bound_address(*https), ops_address = bound_address(*ops);
-  listener_.emplace(std::move(*https), std::move(workers), tls->context, shared_);
+  listener_.emplace(std::move(*https), std::move(workers), shared_);
+  certificates_.emplace(
+      control_, options_.tls,
+      [this](std::shared_ptr<asio::ssl::context> tls) { listener_->serve(std::move(tls)); },
+      [] { return std::int64_t{std::time(nullptr)}; }, log_, metrics_, readiness_);
+  certificates_->load();
   ops_.emplace(std::move(*ops), readiness_, metrics_);
   log_.event(LogLevel::info, "starting",
              {{"version", kVersion},
@@ -131,9 +136,10 @@ int Server::run() {
   for (const auto& worker : workers_) worker->start();
   spawn(ops_->run());
   spawn(listener_->run());
+  spawn(certificates_->run());
+  spawn(certificates_->listen());
   spawn(watch_log());
   spawn(live());
-  readiness_.clear(Hindrance::certificate);
   readiness_.clear(Hindrance::services);
   control_.run();
   return exit_code_;

@@ -20,8 +20,8 @@
 #include <boost/beast/http/string_body.hpp>
 #include <list>
 
+#include "certs/openssl.hpp"
 #include "lib/version.hpp"
-#include "server/tls.hpp"
 #include "token.hpp"
 
 namespace rayhook {
