@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lib/version.hpp"
+#include "server/verbs/certs.hpp"
 #include "server/verbs/explain.hpp"
 #include "server/verbs/mutate.hpp"
 #include "server/verbs/review.hpp"
@@ -48,6 +49,7 @@ int run(int argc, char** argv) {
   rayhook::add_mutate(app, verb);
   rayhook::add_explain(app, verb);
   rayhook::add_review(app, verb);
+  rayhook::add_certs(app, verb);
   rayhook::add_version(app, verb);
   try {
     app.parse(argc, argv);

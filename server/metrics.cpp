@@ -95,8 +95,8 @@ std::string_view word(PodListResult result) {
 }
 
 std::string_view word(HandshakeFault fault) {
-  constexpr std::array<std::string_view, kHandshakeFaults> kWords = {"timeout", "closed",
-                                                                     "protocol"};
+  constexpr std::array<std::string_view, kHandshakeFaults> kWords = {
+      "timeout", "closed", "protocol", "client_certificate"};
   return kWords[static_cast<std::size_t>(fault)];
 }
 
@@ -210,10 +210,21 @@ std::string Metrics::text() const {
                        "Connections that could not be accepted (descriptors, memory).",
                        MetricType::Counter, load(accept_failures_)));
   all.push_back(single("rayhook_ready", "1 while /readyz says so.", MetricType::Gauge,
-                       ready_.load() ? 1 : 0));
+                       ready_ && ready_() ? 1 : 0));
+  MetricFamily reloads = family(
+      "rayhook_certificate_reloads_total",
+      "Certificates read from the files and served (ok), or not (refused).", MetricType::Counter);
+  reloads.metric.push_back(sample(MetricType::Counter, load(cert_loads_), {{"result", "ok"}}));
+  reloads.metric.push_back(
+      sample(MetricType::Counter, load(cert_refusals_), {{"result", "refused"}}));
+  all.push_back(std::move(reloads));
   all.push_back(single("rayhook_certificate_not_after_seconds",
-                       "When the served certificate ends, as Unix time.", MetricType::Gauge,
-                       load(cert_end_)));
+                       "When the served certificate ends, as Unix time; 0: there is none.",
+                       MetricType::Gauge, load(cert_end_)));
+  all.push_back(
+      single("rayhook_client_ca_not_after_seconds",
+             "When the first certificate of --client-ca ends, as Unix time; 0: no such flag.",
+             MetricType::Gauge, load(client_ca_end_)));
   all.push_back(single("rayhook_log_lines_lost_total",
                        "Log lines lost because the log was read too slowly.", MetricType::Counter,
                        lost_lines_ ? static_cast<double>(lost_lines_()) : 0));

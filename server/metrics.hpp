@@ -81,9 +81,14 @@ inline constexpr std::size_t kPodListResults = static_cast<std::size_t>(PodListR
 [[nodiscard]] std::string_view word(PodListResult result);
 
 /// Why a TLS handshake failed.
-enum class HandshakeFault : std::uint8_t { timeout, closed, protocol };
+enum class HandshakeFault : std::uint8_t {
+  timeout,
+  closed,              ///< by the peer, or its network
+  protocol,            ///< what came was no TLS that we speak
+  client_certificate,  ///< none, or one that `--client-ca` and `--client-name` do not take
+};
 inline constexpr std::size_t kHandshakeFaults =
-    static_cast<std::size_t>(HandshakeFault::protocol) + 1;
+    static_cast<std::size_t>(HandshakeFault::client_certificate) + 1;
 [[nodiscard]] std::string_view word(HandshakeFault fault);
 
 /// A path's way with reviews.
@@ -135,10 +140,17 @@ class Metrics {
   void review_ended() noexcept { in_flight_.fetch_sub(1, std::memory_order_relaxed); }
   [[nodiscard]] std::int64_t in_flight() const noexcept { return in_flight_.load(); }
 
-  void set_ready(bool ready) noexcept { ready_.store(ready); }
-  void set_certificate_end(std::int64_t unix_seconds) noexcept { cert_end_.store(unix_seconds); }
+  /// A certificate is served from now on. Ends in Unix time; `client_ca_end` 0: there is none.
+  void certificate_loaded(std::int64_t end, std::int64_t client_ca_end) noexcept {
+    add(cert_loads_);
+    cert_end_.store(end);
+    client_ca_end_.store(client_ca_end);
+  }
+  void certificate_refused() noexcept { add(cert_refusals_); }
   /// Where the number of lost log lines is read from. Set once, before the first scrape.
   void watch_lost_lines(std::function<std::uint64_t()> lost) { lost_lines_ = std::move(lost); }
+  /// Where it is read whether reviews should be sent here. Set once, before the first scrape.
+  void watch_readiness(std::function<bool()> ready) { ready_ = std::move(ready); }
 
   /// Everything in the Prometheus text format 0.0.4.
   [[nodiscard]] std::string text() const;
@@ -169,10 +181,12 @@ class Metrics {
   std::array<Counter, kPodListResults> pod_lists_{};
   std::array<Counter, kHandshakeFaults> handshakes_{};
   Counter accept_failures_{0}, connections_refused_{0}, connections_total_{0};
-  std::atomic<std::int64_t> connections_{0}, in_flight_{0}, cert_end_{0};
+  Counter cert_loads_{0}, cert_refusals_{0};
+  std::atomic<std::int64_t> connections_{0}, in_flight_{0}, cert_end_{0}, client_ca_end_{0};
   std::atomic<std::int64_t> watch_heard_{0}, indexed_{0}, held_{0}, split_pods_{0};
-  std::atomic<bool> ready_{false}, watch_healthy_{false};
+  std::atomic<bool> watch_healthy_{false};
   std::function<std::uint64_t()> lost_lines_;
+  std::function<bool()> ready_;
 };
 
 }  // namespace rayhook

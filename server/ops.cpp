@@ -42,14 +42,9 @@ OpsAnswer ops_answer(std::string_view path, const Readiness& readiness, const Me
   path = path.substr(0, path.find('?'));
   if (path == "/livez") return {"200 OK", kPlain, "ok\n"};
   if (path == "/readyz") {
-    switch (readiness.get()) {
-      case Readiness::State::ready:
-        return {"200 OK", kPlain, "ok\n"};
-      case Readiness::State::starting:
-        return {"503 Service Unavailable", kPlain, "starting\n"};
-      case Readiness::State::draining:
-        return {"503 Service Unavailable", kPlain, "draining\n"};
-    }
+    std::string hindrances = readiness.hindrances();
+    if (hindrances.empty()) return {"200 OK", kPlain, "ok\n"};
+    return {"503 Service Unavailable", kPlain, std::move(hindrances)};
   }
   if (path == "/metrics")
     return {"200 OK", "text/plain; version=0.0.4; charset=utf-8", metrics.text()};

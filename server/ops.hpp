@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <string>
 #include <string_view>
 
 #include "http/listener.hpp"
+#include "readiness.hpp"
 
 namespace rayhook {
-
-/// Whether reviews should be sent here, and if not, why.
-class Readiness {
- public:
-  enum class State : std::uint8_t { starting, ready, draining };
-  void set(State state) { state_.store(state); }
-  [[nodiscard]] State get() const { return state_.load(); }
-
- private:
-  std::atomic<State> state_{State::starting};
-};
 
 /// What the plain port answers to a GET: status line and body. Pure, for tests.
 struct OpsAnswer {

@@ -9,10 +9,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <csignal>
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "cert_watcher.hpp"
 #include "cpu_quota.hpp"
 #include "http/listener.hpp"
 #include "lib/version.hpp"
@@ -45,6 +47,7 @@ class Server {
  public:
   explicit Server(const ServeOptions& options) : options_(options), log_(options.log_level) {
     metrics_.watch_lost_lines([this] { return log_.lost(); });
+    metrics_.watch_readiness([this] { return readiness_.ready(); });
   }
 
   [[nodiscard]] Result<void> start();
@@ -73,6 +76,7 @@ class Server {
   std::vector<std::unique_ptr<Worker>> workers_;
   asio::io_context control_{1};
   std::optional<Listener> listener_;
+  std::optional<CertWatcher> certificates_;
   std::optional<OpsServer> ops_;
   asio::basic_signal_set<Executor> signals_{control_.get_executor()};
 };
@@ -80,9 +84,6 @@ class Server {
 Result<void> Server::start() {
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);
-  const Result<ServerTls> tls = load_server_tls(options_.tls, std::time(nullptr));
-  if (!tls) return std::unexpected(tls.error());
-  metrics_.set_certificate_end(tls->not_after);
   Result<std::unique_ptr<LookupSource>> lookups =
       lookup_source(options_.lookup, options_.policy, clock_, metrics_, log_);
   if (!lookups) return std::unexpected(lookups.error());
@@ -103,7 +104,12 @@ Result<void> Server::start() {
     workers.push_back(workers_.back().get());
   }
   const std::string https_address = bound_address(*https), ops_address = bound_address(*ops);
-  listener_.emplace(std::move(*https), std::move(workers), tls->context, shared_);
+  listener_.emplace(std::move(*https), std::move(workers), shared_);
+  certificates_.emplace(
+      control_, options_.tls,
+      [this](std::shared_ptr<asio::ssl::context> tls) { listener_->serve(std::move(tls)); },
+      [] { return std::int64_t{std::time(nullptr)}; }, log_, metrics_, readiness_);
+  certificates_->load();
   ops_.emplace(std::move(*ops), readiness_, metrics_);
   log_.event(LogLevel::info, "starting",
              {{"version", kVersion},
@@ -134,6 +140,8 @@ int Server::run() {
   for (const auto& worker : workers_) worker->start();
   spawn(ops_->run());
   spawn(listener_->run());
+  spawn(certificates_->run());
+  spawn(certificates_->listen());
   spawn(watch_log());
   spawn(live());
   spawn(become_ready());
@@ -150,16 +158,14 @@ Task<void> Server::become_ready() {
     co_await timer.async_wait(asio::redirect_error(kTask, error));
     if (error || draining_) co_return;
   }
-  readiness_.set(Readiness::State::ready);
-  metrics_.set_ready(true);
+  readiness_.clear(Hindrance::services);
 }
 
 Task<void> Server::live() {
   ErrorCode error;
   const int signal = co_await signals_.async_wait(asio::redirect_error(kTask, error));
   if (error) co_return;
-  readiness_.set(Readiness::State::draining);
-  metrics_.set_ready(false);
+  readiness_.hinder(Hindrance::draining, "told to end");
   draining_.store(true);
   log_.event(LogLevel::info, "draining", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
   spawn(end_on_second_signal());

@@ -2,79 +2,21 @@
 #include "tls.hpp"
 
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 
-#include <array>
-#include <cstring>
+#include <algorithm>
 
+#include "certs/certificate.hpp"
 #include "file_text.hpp"
 
 namespace rayhook {
 namespace {
 
 namespace ssl = boost::asio::ssl;
+using ClientNames = std::vector<std::string>;
 
-template <auto Free>
-struct Deleter {
-  template <class T>
-  void operator()(T* pointer) const {
-    Free(pointer);
-  }
-};
-using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
-using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
-
-/// Never ask a terminal for a passphrase.
-int no_passphrase(char*, int, int, void*) { return 0; }
-
-std::unexpected<Error> bad(std::string_view what, const std::string& path, std::string_view why) {
-  return fail(Errc::bad_certificate, std::string(what) + " " + path + " " + std::string(why));
-}
-
-Bio memory(const std::string& text) {
-  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
-/// All certificates of a PEM text; empty if there are none or one is broken.
-std::vector<Certificate> read_certificates(const std::string& pem) {
-  std::vector<Certificate> out;
-  const Bio bio = memory(pem);
-  while (X509* next = PEM_read_bio_X509(bio.get(), nullptr, no_passphrase, nullptr))
-    out.emplace_back(next);
-  const unsigned long error = ERR_peek_last_error();
-  if (ERR_GET_LIB(error) != ERR_LIB_PEM || ERR_GET_REASON(error) != PEM_R_NO_START_LINE)
-    out.clear();
-  ERR_clear_error();
-  return out;
-}
-
-std::int64_t unix_time(const ASN1_TIME* time) {
-  std::tm parts{};
-  return ASN1_TIME_to_tm(time, &parts) == 1 ? timegm(&parts) : 0;
-}
-
-std::string date(std::int64_t unix_seconds) {
-  const std::time_t time = unix_seconds;
-  std::tm parts{};
-  gmtime_r(&time, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &parts);
-  return text.data();
-}
-
-bool names_a_host(X509* certificate) {
-  auto* names = static_cast<GENERAL_NAMES*>(
-      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
-  bool found = false;
-  for (int i = 0; i < sk_GENERAL_NAME_num(names); ++i) {
-    const int type = sk_GENERAL_NAME_value(names, i)->type;
-    found = found || type == GEN_DNS || type == GEN_IPADD;
-  }
-  GENERAL_NAMES_free(names);
-  return found;
+std::string source(std::string_view flag, const std::string& path) {
+  return std::string(flag) + " " + path;
 }
 
 /// Takes http/1.1 where the client offers protocols; it is all that the API server offers.
@@ -104,61 +46,95 @@ void harden(SSL_CTX* context) {
   SSL_CTX_set_alpn_select_cb(context, select_protocol, nullptr);
 }
 
-Result<void> require_clients(SSL_CTX* context, const std::string& path) {
-  const Result<std::string> pem = read_file(path, "--client-ca");
-  if (!pem) return std::unexpected(pem.error());
-  const std::vector<Certificate> authorities = read_certificates(*pem);
-  if (authorities.empty()) return bad("--client-ca", path, "holds no readable PEM certificate");
-  for (const Certificate& authority : authorities) {
+void free_client_names(void*, void* names, CRYPTO_EX_DATA*, int, long, void*) {
+  delete static_cast<ClientNames*>(names);
+}
+
+/// Where an SSL_CTX keeps the names of its clients, which it owns.
+int client_names_index() {
+  static const int index =
+      SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, free_client_names);
+  return index;
+}
+
+/// Called for each certificate of a client's chain, the client's own last. Refusing it here, the
+/// client is told so in the handshake.
+int check_client_name(int good, X509_STORE_CTX* store) {
+  if (good != 1 || X509_STORE_CTX_get_error_depth(store) > 0) return good;
+  const auto* connection = static_cast<const SSL*>(
+      X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  const auto* names = static_cast<const ClientNames*>(
+      SSL_CTX_get_ex_data(SSL_get_SSL_CTX(connection), client_names_index()));
+  if (names && is_client_named(X509_STORE_CTX_get_current_cert(store), *names)) return 1;
+  X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION);
+  return 0;
+}
+
+/// From now on only clients with a certificate of `pem`. Returns when the first of these ends.
+Result<std::int64_t> require_clients(SSL_CTX* context, Pem pem, const ClientNames& names) {
+  const Result<std::vector<Certificate>> authorities = read_certificates(pem);
+  if (!authorities) return std::unexpected(authorities.error());
+  std::int64_t ends = describe(authorities->front().get()).not_after;
+  for (const Certificate& authority : *authorities) {
     X509_STORE_add_cert(SSL_CTX_get_cert_store(context), authority.get());
     SSL_CTX_add_client_CA(context, authority.get());
+    ends = std::min(ends, describe(authority.get()).not_after);
   }
   ERR_clear_error();
-  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-  return {};
+  const int mode = SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
+  if (names.empty()) {
+    SSL_CTX_set_verify(context, mode, nullptr);
+    return ends;
+  }
+  auto owned = std::make_unique<ClientNames>(names);
+  if (SSL_CTX_set_ex_data(context, client_names_index(), owned.get()) != 1)
+    return fail(Errc::internal, "TLS cannot be set up: " + openssl_reason());
+  (void)owned.release();  // the context's now
+  SSL_CTX_set_verify(context, mode, check_client_name);
+  return ends;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
 }
 
 }  // namespace
 
-std::string openssl_reason() {
-  const char* reason = ERR_reason_error_string(ERR_peek_last_error());
-  ERR_clear_error();
-  return reason ? reason : "unknown reason";
+Result<TlsTexts> read_tls_files(const TlsFiles& files) {
+  TlsTexts out;
+  const auto read = [](std::string& text, const std::string& path,
+                       std::string_view flag) -> Result<void> {
+    if (path.empty()) return {};
+    Result<std::string> content = read_file(path, flag);
+    if (!content) return std::unexpected(std::move(content.error()));
+    text = std::move(*content);
+    return {};
+  };
+  Result<void> good = read(out.certificate, files.certificate, "--tls-cert");
+  if (good) good = read(out.key, files.key, "--tls-key");
+  if (good) good = read(out.client_ca, files.client_ca, "--client-ca");
+  if (!good) return std::unexpected(std::move(good.error()));
+  return out;
 }
 
-Result<ServerTls> load_server_tls(const TlsFiles& files, std::time_t now) {
-  const Result<std::string> pem = read_file(files.certificate, "--tls-cert");
-  if (!pem) return std::unexpected(pem.error());
-  const Result<std::string> key_pem = read_file(files.key, "--tls-key");
-  if (!key_pem) return std::unexpected(key_pem.error());
+Result<ServerTls> make_server_tls(const TlsTexts& texts, const TlsFiles& files, std::int64_t now) {
+  const std::string cert_source = source("--tls-cert", files.certificate);
+  const std::string key_source = source("--tls-key", files.key);
+  const std::string client_source = source("--client-ca", files.client_ca);
+  const Result<KeyPair> pair =
+      read_key_pair({texts.certificate, cert_source}, {texts.key, key_source});
+  if (!pair) return std::unexpected(pair.error());
+  Result<void> good = check_dates(pair->leaf(), cert_source, now);
+  if (good) good = check_name(pair->leaf(), cert_source, files.name);
+  if (!good) return std::unexpected(std::move(good.error()));
 
-  const std::vector<Certificate> chain = read_certificates(*pem);
-  if (chain.empty())
-    return bad("--tls-cert", files.certificate, "holds no readable PEM certificate");
-  const Bio key_bio = memory(*key_pem);
-  const Key key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, no_passphrase, nullptr));
-  ERR_clear_error();
-  if (!key)
-    return bad("--tls-key", files.key, "holds no readable PEM private key without a passphrase");
-
-  X509* leaf = chain.front().get();
-  if (X509_check_private_key(leaf, key.get()) != 1) {
-    ERR_clear_error();
-    return bad("--tls-key", files.key, "does not belong to the certificate " + files.certificate);
-  }
   ServerTls out;
-  out.not_after = unix_time(X509_get0_notAfter(leaf));
-  const std::int64_t not_before = unix_time(X509_get0_notBefore(leaf));
-  if (out.not_after <= now)
-    return bad("--tls-cert", files.certificate,
-               "has expired at " + date(out.not_after) + "; renew it");
-  if (not_before > now)
-    return bad("--tls-cert", files.certificate,
-               "is not valid before " + date(not_before) + "; check the clock");
-  if (!names_a_host(leaf))
-    return bad("--tls-cert", files.certificate,
-               "names no host in subjectAltName, so no API server would take it");
-
+  const CertificateFacts facts = describe(pair->leaf());
+  out.names = listed(facts.names);
+  out.serial = facts.serial;
+  out.not_after = facts.not_after;
   try {
     out.context = std::make_shared<ssl::context>(ssl::context::tls_server);
   } catch (const std::exception& error) {
@@ -166,17 +142,20 @@ Result<ServerTls> load_server_tls(const TlsFiles& files, std::time_t now) {
   }
   SSL_CTX* context = out.context->native_handle();
   harden(context);
-  if (SSL_CTX_use_certificate(context, leaf) != 1 ||
-      SSL_CTX_use_PrivateKey(context, key.get()) != 1)
-    return bad("--tls-cert", files.certificate, "cannot be used: " + openssl_reason());
-  for (std::size_t i = 1; i < chain.size(); ++i)
-    if (SSL_CTX_add1_chain_cert(context, chain[i].get()) != 1)
-      return bad("--tls-cert", files.certificate, "has an unusable chain: " + openssl_reason());
-  if (SSL_CTX_check_private_key(context) != 1)
-    return bad("--tls-key", files.key, "does not belong to the certificate " + files.certificate);
-  if (!files.client_ca.empty())
-    if (Result<void> ok = require_clients(context, files.client_ca); !ok)
-      return std::unexpected(ok.error());
+  const auto unusable = [&cert_source] {
+    return fail(Errc::bad_certificate, cert_source + " cannot be used: " + openssl_reason());
+  };
+  if (SSL_CTX_use_certificate(context, pair->leaf()) != 1 ||
+      SSL_CTX_use_PrivateKey(context, pair->key.get()) != 1)
+    return unusable();
+  for (std::size_t i = 1; i < pair->chain.size(); ++i)
+    if (SSL_CTX_add1_chain_cert(context, pair->chain[i].get()) != 1) return unusable();
+  if (SSL_CTX_check_private_key(context) != 1) return unusable();
+  if (files.client_ca.empty()) return out;
+  const Result<std::int64_t> clients =
+      require_clients(context, {texts.client_ca, client_source}, files.client_names);
+  if (!clients) return std::unexpected(clients.error());
+  out.client_ca_not_after = *clients;
   return out;
 }
 

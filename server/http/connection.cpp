@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "connection.hpp"
 
+#include <openssl/ssl.h>
+
 #include <array>
 #include <boost/asio/error.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -17,6 +19,13 @@ constexpr asio::use_awaitable_t<Executor> kTask;
 /// After a refusal at most so much of what the client still sends is read and dropped, so that it
 /// sees the answer and not a reset.
 constexpr std::size_t kMostDropped = 16 * 1024 * 1024;
+
+/// Whether a TLS error is about the client's certificate.
+bool about_client(const ErrorCode& error) {
+  const int reason = ERR_GET_REASON(static_cast<unsigned long>(error.value()));
+  return reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE ||
+         reason == SSL_R_CERTIFICATE_VERIFY_FAILED;
+}
 
 }  // namespace
 
@@ -65,7 +74,9 @@ Task<bool> Connection::handshake() {
                                    asio::redirect_error(kTask, error));
   if (!error) co_return true;
   const bool tls_fault = error.category() == asio::error::get_ssl_category();
-  context_.metrics.handshake_failed(cut_off_    ? HandshakeFault::timeout
+  context_.metrics.handshake_failed(cut_off_ ? HandshakeFault::timeout
+                                    : tls_fault && about_client(error)
+                                        ? HandshakeFault::client_certificate
                                     : tls_fault ? HandshakeFault::protocol
                                                 : HandshakeFault::closed);
   co_return false;

@@ -82,12 +82,8 @@ std::string bound_address(const TcpAcceptor& acceptor) {
   return out.str();
 }
 
-Listener::Listener(TcpAcceptor acceptor, std::vector<Worker*> workers,
-                   std::shared_ptr<asio::ssl::context> tls, const WorkerShared& shared)
-    : acceptor_(std::move(acceptor)),
-      workers_(std::move(workers)),
-      tls_(std::move(tls)),
-      shared_(shared) {}
+Listener::Listener(TcpAcceptor acceptor, std::vector<Worker*> workers, const WorkerShared& shared)
+    : acceptor_(std::move(acceptor)), workers_(std::move(workers)), shared_(shared) {}
 
 Worker& Listener::least_loaded() const {
   return **std::ranges::min_element(workers_, {},
@@ -120,6 +116,7 @@ Task<void> Listener::run() {
 }
 
 void Listener::take(TcpSocket socket, Worker& worker) {
+  if (!tls_) return;  // and so closes it: without a certificate there is nothing to say
   auto token = ConnectionToken::take(shared_.open, shared_.limits.connections, shared_.metrics);
   if (!token) return;  // and so closes it
   ErrorCode ignored;

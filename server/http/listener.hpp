@@ -26,13 +26,12 @@ using TcpAcceptor = asio::basic_socket_acceptor<Tcp, Executor>;
 class Listener {
  public:
   /// The workers outlive the listener, and the io_context of its acceptor.
-  Listener(TcpAcceptor acceptor, std::vector<Worker*> workers,
-           std::shared_ptr<asio::ssl::context> tls, const WorkerShared& shared);
+  Listener(TcpAcceptor acceptor, std::vector<Worker*> workers, const WorkerShared& shared);
 
   /// Accepts until `stop()`. Runs on the acceptor's io_context.
   [[nodiscard]] Task<void> run();
 
-  /// What new connections get from now on.
+  /// What new connections get from now on. Before the first call they are closed at once.
   void serve(std::shared_ptr<asio::ssl::context> tls) { tls_ = std::move(tls); }
 
   /// Takes the connections that wait already, then refuses new ones.

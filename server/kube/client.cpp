@@ -23,8 +23,8 @@
 #include <charconv>
 #include <list>
 
+#include "certs/openssl.hpp"
 #include "lib/version.hpp"
-#include "server/tls.hpp"
 #include "token.hpp"
 
 namespace rayhook {

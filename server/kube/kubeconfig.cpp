@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kubeconfig.hpp"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <optional>
 
 #include "lib/yaml.hpp"
+#include "server/base64.hpp"
 #include "server/file_text.hpp"
 
 namespace rayhook {
@@ -81,19 +80,6 @@ class Reader {
   }
 
  private:
-  static std::optional<std::string> from_base64(std::string text) {
-    std::erase_if(text, [](char c) { return c == '\n' || c == '\r' || c == ' '; });
-    if (text.empty() || text.size() % 4 != 0) return std::nullopt;
-    std::string out(text.size() / 4 * 3, '\0');
-    const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
-                                     reinterpret_cast<const unsigned char*>(text.data()),
-                                     static_cast<int>(text.size()));
-    if (size < 0) return std::nullopt;
-    const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
-    out.resize(static_cast<std::size_t>(size) - padding);
-    return out;
-  }
-
   std::string path_;
   std::filesystem::path folder_;
   std::optional<Error> error_;

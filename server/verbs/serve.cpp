@@ -46,9 +46,16 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
   verb.add_option("--tls-key", options->tls.key, "Its private key, PEM")
       ->type_name("FILE")
       ->required();
-  verb.add_option("--client-ca", options->tls.client_ca,
-                  "Take only clients with a certificate of this CA, PEM")
-      ->type_name("FILE");
+  verb.add_option("--tls-name", options->tls.name,
+                  "Refuse a certificate that is not for this name (SERVICE.NAMESPACE.svc)")
+      ->type_name("NAME");
+  CLI::Option* client_ca = verb.add_option("--client-ca", options->tls.client_ca,
+                                           "Take only clients with a certificate of this CA, PEM")
+                               ->type_name("FILE");
+  verb.add_option("--client-name", options->tls.client_names,
+                  "And of these only the ones with this common or DNS name; several may be given")
+      ->type_name("NAME")
+      ->needs(client_ca);
   verb.add_option("--lookup", options->lookup.source,
                   "Where Services are known from: cluster, file:PATH or none")
       ->type_name("SOURCE")

@@ -14,6 +14,7 @@ import unittest
 
 import yaml
 
+from certs_test import CertsTest  # noqa: F401: unittest finds it here
 from support import Rayhook, objects_of, patched, pod_of, containers_of, review_of, texts_of
 
 OPTIONS = None

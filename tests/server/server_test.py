@@ -19,6 +19,7 @@ import unittest
 
 import harness
 from harness import PATIENCE, Client, Pki, Rayhook, plain_pod, request, service, worker
+from certificates_test import Certificates  # noqa: F401: unittest finds it here
 from lookup_test import ClusterLookup  # noqa: F401: unittest finds it here
 from watch_test import Hold, RunningReaders, SplitPods, Watch  # noqa: F401
 
@@ -409,7 +410,7 @@ class LifeCycle(Case):
             old.post(plain_pod())
             rayhook.terminate()
             rayhook.wait_for(msg="draining")
-            self.assertEqual(rayhook.get("/readyz"), (503, "draining\n"))
+            self.assertEqual(rayhook.get("/readyz"), (503, "draining: told to end\n"))
             self.assertEqual(rayhook.get("/livez")[0], 200)
             self.assertEqual(old.post(plain_pod()).fields["connection"], "close")
             with rayhook.connect() as new:
@@ -474,58 +475,7 @@ class LifeCycle(Case):
 
 
 class Start(Case):
-    def test_files_that_are_not_there(self):
-        code, text = self.refused_start(**{"--tls-cert": "/nowhere.crt"})
-        self.assertEqual(code, 1)
-        self.assertIn("--tls-cert: cannot open /nowhere.crt: No such file", text)
-        code, text = self.refused_start(**{"--tls-key": "/nowhere.key"})
-        self.assertEqual(code, 1)
-        self.assertIn("/nowhere.key", text)
-
-    def test_a_key_of_another_certificate(self):
-        code, text = self.refused_start(**{"--tls-key": self.pki.leaf("other", "DNS:localhost")[1]})
-        self.assertEqual(code, 1)
-        self.assertIn("does not belong to the certificate", text)
-
-    def test_an_rsa_key_with_an_ecdsa_certificate(self):
-        key = self.pki.path("rsa.key")
-        self.pki.openssl("genrsa", "-out", key, "2048")
-        code, text = self.refused_start(**{"--tls-key": key})
-        self.assertEqual(code, 1)
-        self.assertIn("does not belong to the certificate", text)
-
-    def test_an_expired_certificate(self):
-        cert, key = self.pki.leaf("old", "DNS:localhost", days="-1")
-        code, text = self.refused_start(**{"--tls-cert": cert, "--tls-key": key})
-        self.assertEqual(code, 1)
-        self.assertIn("has expired", text)
-
-    def test_a_certificate_without_a_name(self):
-        cert, key = self.pki.leaf("nameless", "")
-        code, text = self.refused_start(**{"--tls-cert": cert, "--tls-key": key})
-        self.assertEqual(code, 1)
-        self.assertIn("subjectAltName", text)
-
-    def test_empty_half_written_and_swapped_files(self):
-        empty, half = self.pki.path("empty"), self.pki.path("half")
-        open(empty, "w").close()
-        with open(self.pki.cert) as whole, open(half, "w") as file:
-            file.write(whole.read()[:200])
-        for cert in (empty, half, self.pki.cert_key):
-            code, text = self.refused_start(**{"--tls-cert": cert})
-            self.assertEqual(code, 1)
-            self.assertIn("no readable PEM certificate", text)
-        for key in (empty, half, self.pki.cert):
-            code, text = self.refused_start(**{"--tls-key": key})
-            self.assertEqual(code, 1)
-            self.assertIn("no readable PEM private key", text)
-
-    def test_an_encrypted_key_asks_nobody(self):
-        key = self.pki.path("encrypted.key")
-        self.pki.openssl("ec", "-in", self.pki.cert_key, "-aes128", "-passout", "pass:secret", "-out", key)
-        code, text = self.refused_start(**{"--tls-key": key})
-        self.assertEqual(code, 1)
-        self.assertIn("without a passphrase", text)
+    """What ends it at once: the command line, addresses, look-ups. Certificates never do."""
 
     def test_addresses(self):
         with socket.socket() as taken:
@@ -554,19 +504,10 @@ class Start(Case):
         self.assertEqual(code, 1)
         self.assertIn("--kubeconfig: cannot open /nowhere", text)
 
-    def test_client_certificates(self):
-        rayhook = self.serve("--client-ca", self.pki.ca)
-        cert, key = self.pki.leaf("apiserver", "DNS:apiserver", usage="clientAuth")
-        with rayhook.connect(cert=cert, key=key) as client:
-            self.assertEqual(client.post(plain_pod()).status, 200)
-        with self.assertRaises((OSError, EOFError)):  # in TLS 1.3 the client learns of it when it reads
-            with rayhook.connect() as client:
-                client.post(plain_pod())
-        server_cert, server_key = self.pki.cert, self.pki.cert_key
-        with self.assertRaises((OSError, EOFError)):
-            with rayhook.connect(cert=server_cert, key=server_key) as client:
-                client.post(plain_pod())
-        self.assertEqual(self.refused_start("--client-ca", self.pki.cert_key)[0], 1)
+    def test_client_names_without_a_ca(self):
+        code, text = self.refused_start("--client-name", "kube-apiserver")
+        self.assertEqual(code, 2)
+        self.assertIn("--client-ca", text)
 
 
 if __name__ == "__main__":

@@ -89,11 +89,15 @@ TEST(Ops, Paths) {
   Readiness readiness;
   Metrics metrics;
   EXPECT_EQ(ops_answer("/livez", readiness, metrics).status, "200 OK");
-  EXPECT_EQ(ops_answer("/readyz", readiness, metrics).body, "starting\n");
+  EXPECT_EQ(ops_answer("/readyz", readiness, metrics).body,
+            "certificate: not loaded yet\nservices: not known yet\n");
   EXPECT_EQ(ops_answer("/readyz", readiness, metrics).status, "503 Service Unavailable");
-  readiness.set(Readiness::State::ready);
+  readiness.clear(Hindrance::services);
+  readiness.hinder(Hindrance::certificate, "has expired");
+  EXPECT_EQ(ops_answer("/readyz", readiness, metrics).body, "certificate: has expired\n");
+  readiness.clear(Hindrance::certificate);
   EXPECT_EQ(ops_answer("/readyz?verbose", readiness, metrics).status, "200 OK");
-  readiness.set(Readiness::State::draining);
+  readiness.hinder(Hindrance::draining, "told to end");
   EXPECT_EQ(ops_answer("/readyz", readiness, metrics).status, "503 Service Unavailable");
   EXPECT_EQ(ops_answer("/livez", readiness, metrics).status, "200 OK");
   EXPECT_EQ(ops_answer("/metrics", readiness, metrics).type,
