@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# The image: the program, its loader, its libraries and their licences on nothing. No shell, no package manager.
+#   scripts/image.sh                         with buildah, from a Debian made here; two builds give the same digest
+#   docker build -t rayhook:0.1.0 .          the same from a published Debian
+# For another processor: --build-arg ARCHITECTURE=arm64 compiles for it on this one.
+FROM debian:bookworm-slim AS build
+ARG ARCHITECTURE=amd64
+WORKDIR /src
+
+COPY scripts/install-deps.sh scripts/
+RUN scripts/install-deps.sh "build:$ARCHITECTURE"
+
+COPY CMakeLists.txt CMakePresets.json ./
+COPY cmake cmake
+COPY lib lib
+COPY certs certs
+COPY server server
+COPY scripts scripts
+ARG SOURCE_DATE_EPOCH=0
+RUN scripts/image-program.sh "$ARCHITECTURE" && scripts/image-root.sh "$ARCHITECTURE" /src/build/image/rayhook /image
+
+FROM scratch
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="rayhook" \
+      org.opencontainers.image.description="Makes Ray head Services headless and lets everything that reads their variables go on working" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION"
+COPY --from=build /image/ /
+USER 65532:65532
+ENTRYPOINT ["/usr/bin/rayhook"]
+CMD ["--help"]
