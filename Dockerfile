@@ -17,7 +17,7 @@ COPY certs certs
 COPY server server
 COPY scripts scripts
 ARG SOURCE_DATE_EPOCH=0
-RUN scripts/image-program.sh "$ARCHITECTURE" && scripts/image-root.sh "$ARCHITECTURE" /src/build/image/rayhook /image
+RUN scripts/image-root.sh "$ARCHITECTURE" /image
 
 FROM scratch
 ARG VERSION=0.1.0

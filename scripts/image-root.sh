@@ -1,14 +1,34 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# In the Dockerfile: lays out the image's root: the program, its loader and exactly the libraries that they need,
-# the licences of the Debian packages these come from, and an SPDX list of them (/usr/share/sbom/rayhook.spdx.json).
-#   scripts/image-root.sh ARCHITECTURE PROGRAM ROOT
+# In the Dockerfile: compiles the program and lays out the image's root: the program, its loader and exactly the
+# libraries that they need, the licences of the Debian packages these come from, and an SPDX list of them
+# (/usr/share/sbom/rayhook.spdx.json). From the repository's root:
+#   scripts/image-root.sh amd64|arm64 ROOT
 # Reads the files' own tables, not ldd, so that it also works for another processor's program.
 set -euo pipefail
 export LC_ALL=C
-architecture="$1" program="$2" root="$3"
-triplet="$(dpkg-architecture --host-arch "$architecture" --query DEB_HOST_GNU_TYPE)"
+architecture="$1" root="$2"
+case "$architecture" in
+amd64) triplet=x86_64-linux-gnu ;;
+arm64) triplet=aarch64-linux-gnu ;;
+*)
+    echo "image-root: no image is made for '$architecture'; there are amd64 and arm64" >&2
+    exit 2
+    ;;
+esac
 
+# --- the program, without debugging information ----------------------------------------------------------------------
+cross=()
+if [[ "$architecture" != "$(dpkg --print-architecture)" ]]; then
+    cross=("-DCMAKE_SYSTEM_NAME=Linux" "-DCMAKE_SYSTEM_PROCESSOR=${triplet%%-*}" "-DCMAKE_CXX_COMPILER=$triplet-g++"
+        "-DCMAKE_LIBRARY_ARCHITECTURE=$triplet")
+fi
+cmake --log-level=WARNING --preset release -B build/image "${cross[@]}" -DRAYHOOK_TESTS=OFF
+cmake --build build/image --target rayhook
+program=build/image/rayhook
+"$triplet-strip" -o "$program" build/image/bin/rayhook
+
+# --- the tree --------------------------------------------------------------------------------------------------------
 mkdir -p "$root"/usr/{bin,lib,share/{doc,sbom}} "$root/etc/rayhook/tls" "$root/usr/lib/$triplet"
 ln -s usr/lib "$root/lib"
 [[ "$architecture" != amd64 ]] || {
@@ -60,7 +80,7 @@ for package in "${packages[@]}"; do
 done
 
 # --- SPDX 2.3 ------------------------------------------------------------------------------------------------------
-version="$(sed -n 's/.*kVersion = "\(.*\)".*/\1/p' "$(dirname "$0")/../lib/version.hpp")"
+version="$(sed -n 's/.*kVersion = "\(.*\)".*/\1/p' lib/version.hpp)"
 created="$(date --utc --date "@${SOURCE_DATE_EPOCH:-0}" +%Y-%m-%dT%H:%M:%SZ)"
 sum="$(sha256sum "$program" | cut -d ' ' -f 1)"
 id() { tr -c 'A-Za-z0-9.\n' - <<<"SPDXRef-$1"; }
@@ -77,7 +97,7 @@ package_entry() { # package_entry DEBIAN_NAME
 ENTRY
 }
 # Of these only headers or archives go into the program.
-mapfile -t headers < <("$(dirname "$0")/install-deps.sh" --list "build:$architecture" | grep -E '^lib.*-dev(:|$)|^nlohmann')
+mapfile -t headers < <(scripts/install-deps.sh --list "build:$architecture" | grep -E '^(lib|nlohmann|prometheus).*-dev(:|$)')
 {
     cat <<HEAD
 {
