@@ -27,7 +27,7 @@ packages() { # packages GROUP: one name a line
             python3 python3-yaml openssl curl git dash util-linux
         ;;
     e2e) printf '%s\n' python3 python3-yaml openssl git ca-certificates ;;
-    manifests) printf '%s\n' python3 python3-yaml python3-pip openssl git ca-certificates yamllint dpkg ;;
+    manifests) printf '%s\n' python3 python3-yaml python3-pip openssl git ca-certificates yamllint iproute2 util-linux ;;
     image) printf '%s\n' buildah debootstrap git ;;
     build:*)
         local other="${1#build:}" name
