@@ -15,8 +15,12 @@ COPY cmake cmake
 COPY lib lib
 COPY certs certs
 COPY server server
-COPY scripts scripts
+COPY scripts/image-root.sh scripts/
+# A folder of the machine's can be mounted there, so that a later build compiles only what changed.
+ENV CCACHE_DIR=/ccache
 ARG SOURCE_DATE_EPOCH=0
+# Another value: compile anew.
+ARG AGAIN=no
 RUN scripts/image-root.sh "$ARCHITECTURE" /image
 
 FROM scratch

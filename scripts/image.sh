@@ -2,23 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the image of the Dockerfile with buildah, as root, without an image from elsewhere: the Debian that it is
 # built on is made here by debootstrap. The same sources and the same Debian packages give the same digest.
-#   scripts/image.sh [--architecture amd64|arm64] [--no-cache]
+#   scripts/image.sh [--architecture amd64|arm64] [--again]     --again: compiles everything, also what is cached
 # Leaves in build/image/: rayhook-VERSION-ARCH.tar (docker load, podman load, ctr images import, skopeo copy),
 # its digest in ….digest, and the SPDX list of what is inside in ….spdx.json.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 architecture=amd64
-options=(--layers)
+again=no
 while (($#)); do
     case "$1" in
     --architecture)
         architecture="${2:?--architecture: which?}"
         shift
         ;;
-    --no-cache) options=(--no-cache) ;;
+    --again) again="$(date +%s%N)" ;;
     *)
-        echo "usage: scripts/image.sh [--architecture amd64|arm64] [--no-cache]" >&2
+        echo "usage: scripts/image.sh [--architecture amd64|arm64] [--again]" >&2
         exit 2
         ;;
     esac
@@ -58,10 +58,15 @@ fi
 version="$(sed -n 's/.*kVersion = "\(.*\)".*/\1/p' lib/version.hpp)"
 epoch="$(git log -1 --format=%ct)"
 name="rayhook-$version-$architecture"
+volumes=()
+if [[ "$again" == no ]]; then
+    mkdir -p "$cache/ccache"
+    volumes=(--volume "$cache/ccache:/ccache")
+fi
 say "building rayhook:$version for $architecture"
-buildah "${store[@]}" bud --quiet --pull-never "${options[@]}" --platform "linux/$architecture" --timestamp "$epoch" \
+buildah "${store[@]}" bud --quiet --pull-never --layers "${volumes[@]}" --platform "linux/$architecture" --timestamp "$epoch" \
     --build-arg "ARCHITECTURE=$architecture" --build-arg "SOURCE_DATE_EPOCH=$epoch" \
-    --build-arg "VERSION=$version" --build-arg "REVISION=$(git rev-parse HEAD)" \
+    --build-arg "AGAIN=$again" --build-arg "VERSION=$version" --build-arg "REVISION=$(git rev-parse HEAD)" \
     --tag "localhost/rayhook:$version-$architecture" --file Dockerfile . >"$cache/$name.log" 2>&1 || {
     tail -n 40 "$cache/$name.log" >&2
     echo "image: the build failed; all of it: $cache/$name.log" >&2
