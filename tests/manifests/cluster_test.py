@@ -35,7 +35,7 @@ from control_plane import ControlPlane, KubectlError  # noqa: E402
 from processes import Process, wait_until  # noqa: E402
 
 START = time.monotonic()
-NAMESPACE = "rayhook-system"
+NAMESPACE, PROBE = "rayhook-system", "rayhook-probe"
 SERVER, CERTS = (f"system:serviceaccount:{NAMESPACE}:{name}" for name in ("rayhook", "rayhook-certs"))
 AUDIT_POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
                 "rules": [{"level": "Metadata", "users": [SERVER, CERTS]}, {"level": "None"}]}
@@ -143,9 +143,29 @@ class Suite:
         jobs = [item["metadata"]["name"] for item in self.plane.get("jobs", "-n", NAMESPACE)["items"]]
         expect("rayhook-certs-install-2" in jobs, f"Jobs after the upgrade: {jobs}")
         self.helm("rollback", "rayhook", "1")
+        for ends_as in ("Succeeded", "Failed", "Succeeded"):  # and again, over what the one before left
+            passed = self.helm_test(ends_as)
+            expect(passed == (ends_as == "Succeeded"), f"helm test, whose pod has {ends_as}, {'passed' if passed else 'failed'}")
+        expect(f"namespaces/{PROBE}" not in self.leftovers(), "helm test left its namespace")
         self.helm("uninstall", "rayhook", "--wait")
         expect(self.leftovers() == [f"namespaces/{NAMESPACE}"], f"helm uninstall left {self.leftovers()}")
         self.kubectl("delete", "namespace", NAMESPACE, "--timeout=60s")
+
+    def helm_test(self, phase):
+        """Runs it, with its pod ending as a kubelet would tell."""
+        result = []
+
+        def run():
+            try:
+                result.append(self.helm("test", "rayhook", "--timeout", "60s"))
+            except Wrong:
+                result.append(None)
+        thread = threading.Thread(target=run)
+        thread.start()
+        pod = wait_until("the pod of helm test", lambda: [p for p in self.plane.get("pods", "-n", PROBE)["items"] if p["status"]["phase"] == "Pending"], 60)[0]
+        self.kubectl("patch", "pod", pod["metadata"]["name"], "-n", PROBE, "--subresource=status", "-p", json.dumps({"status": {"phase": phase}}))
+        thread.join(90)
+        return result[0] is not None
 
     # ---- by kustomize
 
@@ -227,6 +247,29 @@ class Suite:
                 return answer.read().decode()
         except OSError:
             return None
+
+    def probe(self):
+        """manifests/probe, its Job's command run as kubelet would: gives the exit code and what it said."""
+        folder = os.path.join(render.MANIFESTS, "probe")
+        self.kubectl("apply", "-k", folder)
+        [pod] = wait_until("the pod of the probe", lambda: self.plane.get("pods", "-n", PROBE)["items"], 60)
+        [container] = pod["spec"]["containers"]
+        service = self.plane.get("service", "ray-head", "-n", PROBE)["spec"]["clusterIP"]
+        env = {"RAY_HEAD_SERVICE_HOST": service} if service != "None" else {}
+        env |= {entry["name"]: entry["value"] for entry in container.get("env", [])}
+        mounted = os.path.join(self.directory, "probe")
+        os.makedirs(mounted, exist_ok=True)
+        for name, text in self.plane.get("configmap", "probe", "-n", PROBE)["data"].items():
+            with open(os.path.join(mounted, name), "w") as out:
+                out.write(text)
+        arguments = [re.sub(r"\$\((\w+)\)", lambda m: env.get(m[1], m[0]), a).replace("/probe", mounted, 1) for a in container["args"]]
+        done = subprocess.run([self.arguments.rayhook, *arguments], capture_output=True, text=True, timeout=60)
+        self.kubectl("delete", "-k", folder, "--timeout=60s")
+        return done.returncode, done.stdout + done.stderr
+
+    def probe_succeeds(self):
+        code, said = self.probe()
+        expect(code == 0, f"the probe fails: {said}")
 
     # ---- who is called for what
 
@@ -440,6 +483,8 @@ class Suite:
         code = self.rayhook.stop()
         expect(code == 0, f"rayhook ended with {code}:\n{self.rayhook.tail()}")
         other = {**HEAD, "metadata": {"name": "ray-head-2"}}
+        code, said = self.probe()
+        expect(code == 1 and "cannot be read" in said, f"the probe does not fail: {code}, {said}")
         for name in ("plain", "audited", "ignored", "kube-system", NAMESPACE):
             stored, _ = self.create(other, name)
             expect(stored["spec"]["clusterIP"] != "None", f"headless in {name}, without Rayhook")
@@ -466,6 +511,7 @@ class Suite:
                 ("kubectl apply -k manifests/default; its pods keep the restricted standard", self.kustomize_installs),
                 ("the Job's command makes the certificate, with the Job's rights", self.certificate),
                 ("the Deployment's command serves, with the Deployment's rights", self.serve),
+                ("the probe succeeds", self.probe_succeeds),
                 ("namespaces say by their label what they want", self.namespaces),
                 ("conditions leave out what can never change, and nothing else", self.conditions),
                 ("every query of the dashboard has data, every alert's names exist", self.monitoring),

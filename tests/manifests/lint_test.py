@@ -49,9 +49,10 @@ class Schemas(unittest.TestCase):
         sys.path.insert(0, os.path.join(TOOLS, "python"))
         import kubernetes_validate
         kubernetes_validate.utils.schema_contents = functools.lru_cache(maxsize=None)(kubernetes_validate.utils.schema_contents)
+        probes = [d for text in render.probes(KUBECTL, tool("helm")) for d in render.documents(text)]
         checked = 0
         for way in WAYS:
-            for document in kustomized(way) + charted(way):
+            for document in kustomized(way) + charted(way) + (probes if way == "default" else []):
                 if document["apiVersion"].startswith(WITHOUT_SCHEMA):
                     continue
                 for version in VERSIONS if way in ("default", "ha", "together") else VERSIONS[-1:]:
@@ -74,13 +75,17 @@ class Same(unittest.TestCase):
                 with self.subTest(way=way, object=key):
                     self.assertEqual(ours[key], theirs[key])
 
+    def test_probe(self):
+        ours, theirs = (render.normalised(render.documents(text)) for text in render.probes(KUBECTL, tool("helm")))
+        self.assertEqual(ours, theirs)
+
     def test_one_version(self):
         with open(os.path.join(ROOT, "lib", "version.hpp")) as file:
             version = re.search(r'kVersion = "([^"]+)"', file.read()).group(1)
         with open(os.path.join(render.CHART, "Chart.yaml")) as file:
             chart = yaml.safe_load(file)
         self.assertEqual([chart["version"], chart["appVersion"]], [version, version])
-        images = {c["image"] for d in kustomized("default") for c in containers(d)}
+        images = {c["image"] for d in kustomized("default") + render.documents(render.run(KUBECTL, "kustomize", render.PROBE)) for c in containers(d)}
         self.assertEqual(images, {f"rayhook:{version}"})
 
 

@@ -28,6 +28,8 @@ WAYS = {
     "audit-only": ("default", ["audit-only"], {"mode": "audit"}),
     "openshift": ("default", ["openshift"], {"openshift": True}),
 }
+# The probe is no way of installing; the chart has it as its test.
+PROBE = os.path.join(MANIFESTS, "probe")
 WAYS["together"] = (
     "base", ["cert-manager", "network-policy", "prometheus-operator", "openshift"],
     {k: v for way in ("cert-manager", "network-policy", "prometheus-operator", "openshift") for k, v in WAYS[way][2].items()})
@@ -55,10 +57,15 @@ def kustomize(kubectl, way):
         return run(kubectl, "kustomize", folder)
 
 
-def chart(helm, way, *options):
+def chart(helm, way):
     """The chart's output for a way, as text."""
     return run(helm, "template", "rayhook", CHART, "--namespace", "rayhook-system", "--kube-version", "1.34.0", "--values", "-",
-               *options, stdin=yaml.safe_dump(WAYS[way][2]))
+               "--skip-tests", stdin=yaml.safe_dump(WAYS[way][2]))
+
+
+def probes(kubectl, helm):
+    """The probe, by kustomize and by the chart, as texts."""
+    return run(kubectl, "kustomize", PROBE), run(helm, "template", "rayhook", CHART, "--kube-version", "1.34.0", "--show-only", "templates/tests/probe.yaml")
 
 
 _CHART_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart")
@@ -69,11 +76,13 @@ def normalised(objects):
     hash in the ConfigMap's name, comments in the configuration, the revision in the Job's name."""
     found = {}
     for document in copy.deepcopy(objects):
-        if document["kind"] == "Namespace":
-            continue
         metadata = document["metadata"]
+        if metadata["name"] == "rayhook-system":
+            continue
         for label in _CHART_LABELS:
             metadata.get("labels", {}).pop(label, None)
+        if any(name.startswith("helm.sh/hook") for name in metadata.get("annotations", {})):
+            del metadata["annotations"]
         metadata["name"] = re.sub(r"^rayhook-certs-install-\d+$", "rayhook-certs-install", metadata["name"])
         metadata["name"] = re.sub(r"^(rayhook-config)-[0-9a-z]{10}$", r"\1", metadata["name"])
         if metadata["name"] == "rayhook-config":
