@@ -196,10 +196,11 @@ class Suite:
         """By the arguments of the Job, with the rights of its service account."""
         [container] = self.plane.get("job", "rayhook-certs-install", "-n", NAMESPACE)["spec"]["template"]["spec"]["containers"]
         kubeconfig, _ = self.account("rayhook-certs")
-        def rotate():
-            done = subprocess.run([self.arguments.rayhook, *container["args"], "--kubeconfig", kubeconfig], capture_output=True, text=True, timeout=60)
+        def rotate(*more):
+            done = subprocess.run([self.arguments.rayhook, *container["args"], "--kubeconfig", kubeconfig, *more], capture_output=True, text=True, timeout=60)
             expect(done.returncode == 0, f"rayhook {' '.join(container['args'])}: {done.stderr.strip()}")
         rotate()
+        rotate("--force", "ca", "--settle", "0")
         bundles = {h["clientConfig"].get("caBundle") for h in self.plane.get("mutatingwebhookconfiguration", "rayhook")["webhooks"]}
         expect(len(bundles) == 1 and all(bundles), f"caBundles: {bundles}")
         rotate()
@@ -367,7 +368,7 @@ class Suite:
         """Nothing but this may be done; and (see `rights_used`) all of it is."""
         self.granted = {
             SERVER: {("get", "services", ""), ("list", "services", ""), ("watch", "services", ""), ("list", "pods", "")},
-            CERTS: {(verb, "secrets", name) for verb in ("get", "update", "patch") for name in ("rayhook-tls", "rayhook-ca")}
+            CERTS: {(verb, "secrets", name) for verb in ("get", "update") for name in ("rayhook-tls", "rayhook-ca")}
             | {("create", "secrets", "")} | {(verb, "mutatingwebhookconfigurations", "rayhook") for verb in ("get", "patch")},
         }
         verbs = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
