@@ -2,13 +2,14 @@
 # The image: the program, its loader, its libraries and their licences on nothing. No shell, no package manager.
 #   scripts/image.sh                         with buildah, from a Debian made here; two builds give the same digest
 #   docker build -t rayhook:0.1.0 .          the same from a published Debian
-# For another processor: --build-arg ARCHITECTURE=arm64 compiles for it on this one.
-FROM debian:bookworm-slim AS build
-ARG ARCHITECTURE=amd64
+# --platform linux/arm64 compiles for that processor on this one, without emulation.
+ARG BUILDPLATFORM
+FROM --platform=$BUILDPLATFORM debian:bookworm-slim AS build
+ARG TARGETARCH
 WORKDIR /src
 
 COPY scripts/install-deps.sh scripts/
-RUN scripts/install-deps.sh "build:$ARCHITECTURE"
+RUN scripts/install-deps.sh "build:$TARGETARCH"
 
 COPY CMakeLists.txt CMakePresets.json ./
 COPY cmake cmake
@@ -21,7 +22,7 @@ ENV CCACHE_DIR=/ccache
 ARG SOURCE_DATE_EPOCH=0
 # Another value: compile anew.
 ARG AGAIN=no
-RUN scripts/image-root.sh "$ARCHITECTURE" /image
+RUN scripts/image-root.sh "$TARGETARCH" /image
 
 FROM scratch
 ARG VERSION=0.1.0

