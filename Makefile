@@ -34,6 +34,10 @@ $(release)/build.ninja: CMakePresets.json
 	@$(configure) --preset release $(if $(wildcard $(release)/CMakeCache.txt),,-DRAYHOOK_TESTS=OFF)
 	@touch $@
 
+.PHONY: image
+image: ## the container image, at build/image/rayhook-VERSION-amd64.tar; as root
+	@scripts/image.sh
+
 .PHONY: demo
 demo: ## the example through a real HTTPS webhook on this machine, before and after
 	@scripts/demo.sh
@@ -44,9 +48,10 @@ check: deps-test release-tests ## the daily tests (unit, cli, server, lint), und
 
 .PHONY: test
 test: deps-test ## every test: see docs/testing.md
-	@scripts/install-deps.sh e2e $(if $(filter 0,$(shell id -u)),fresh)
+	@scripts/install-deps.sh e2e manifests $(if $(filter 0,$(shell id -u)),fresh image)
 	@$(MAKE) release-tests asan-ubsan-tests tsan-tests
 	@tests/e2e/binaries.sh >/dev/null || [[ "$${CI:-}" != true ]]
+	@tests/manifests/tools.sh >/dev/null || [[ "$${CI:-}" != true ]]
 	@$(tests)
 
 .PHONY: fresh-test

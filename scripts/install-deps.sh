@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs from Debian what is missing, and only that: a second run changes nothing and asks no network.
-#   scripts/install-deps.sh [build] [demo] [test] [e2e] [fresh]     no word: build
+#   scripts/install-deps.sh [--list] [GROUP…]     no word: build; --list only says what a group needs
+# Groups: build, demo, test, e2e, manifests, image, fuzz, fresh; and build:ARCHITECTURE, to compile for another processor.
 set -euo pipefail
 export LC_ALL=C # sort and comm must agree
 
@@ -26,16 +27,42 @@ packages() { # packages GROUP: one name a line
             python3 python3-yaml openssl curl git dash util-linux
         ;;
     e2e) printf '%s\n' python3 python3-yaml openssl git ca-certificates ;;
+    manifests) printf '%s\n' python3 python3-yaml python3-pip openssl git ca-certificates yamllint iproute2 util-linux ;;
+    image) printf '%s\n' buildah debootstrap git ;;
+    build:*)
+        local other="${1#build:}" name
+        if [[ "$other" == "$(dpkg --print-architecture)" ]]; then
+            packages build
+            return
+        fi
+        # The compiler runs here; libraries are the other processor's, but for those that are only headers.
+        packages build | while read -r name; do
+            case "$name" in
+            g++) echo "crossbuild-essential-$other" ;;
+            nlohmann-json3-dev | libcli11-dev | cmake | ninja-build | ccache) echo "$name" ;;
+            *) echo "$name:$other" ;;
+            esac
+        done
+        ;;
     fuzz) printf '%s\n' clang-19 libclang-rt-19-dev ;;
     fresh) printf '%s\n' debootstrap git util-linux mount ;;
     *)
-        echo "install-deps: no group is called '$1'; there are build, demo, test, e2e, fuzz and fresh" >&2
+        echo "install-deps: no group is called '$1'; there are build, demo, test, e2e, manifests, image, fuzz and fresh" >&2
         exit 2
         ;;
     esac
 }
 
+list=no
+if [[ "${1:-}" == --list ]]; then
+    list=yes
+    shift
+fi
 wanted="$(for group in "${@:-build}"; do packages "$group"; done | sort -u)"
+if [[ "$list" == yes ]]; then
+    echo "$wanted"
+    exit 0
+fi
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     echo "install-deps: this system has no apt-get, so nothing is installed; what Debian calls these is needed:" >&2
@@ -44,7 +71,9 @@ if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     exit 0
 fi
 
-installed="$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p' | sort -u)"
+# This machine's own by their names; all also as NAME:ARCHITECTURE.
+installed="$(dpkg-query -W -f='${db:Status-Status} ${Architecture} ${Package}\n' | awk -v own="$(dpkg --print-architecture)" '
+    $1 == "installed" { print $3 ":" $2; if ($2 == own || $2 == "all") print $3 }' | sort -u)"
 mapfile -t missing < <(comm -23 <(echo "$wanted") <(echo "$installed"))
 ((${#missing[@]})) || exit 0
 
@@ -84,6 +113,9 @@ started=$SECONDS
 echo "install-deps: installing ${#missing[@]} packages from Debian: ${missing[*]}"
 log="$(mktemp)"
 trap 'rm -f "$log"' EXIT
+for architecture in $(printf '%s\n' "${missing[@]}" | sed -n 's/.*://p' | sort -u); do
+    "${become[@]}" dpkg --add-architecture "$architecture"
+done
 if ! run_apt update >/dev/null || ! run_apt install -y --no-install-recommends "${missing[@]}" | progress; then
     tail -n 15 "$log" >&2
     echo "install-deps: apt-get failed (its last lines are above)." >&2

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs one entry of ctest. A test that cannot run here ends with 77 and says why: ctest calls it skipped,
 # but where CI=true that is a failure.
-#   launch.sh [--under asan-ubsan|tsan] [--with oracle|all] COMMAND…
-# --under: the options of that sanitizer; --with: appends `--bin DIR`, the Go-built programs (tests/e2e).
+#   launch.sh [--under asan-ubsan|tsan] [--with oracle|all] [--tools] COMMAND…
+# --under: the options of that sanitizer; --with: appends `--bin DIR`, the Go-built programs (tests/e2e);
+# --tools: appends `--tools DIR`, what tests/manifests/tools.sh gathers.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
@@ -41,8 +42,14 @@ while true; do
         [[ "$2" == all ]] || only=(--only "$2")
         bin="$("$here/e2e/binaries.sh" "${only[@]}" | tail -n 1)" ||
             skip "the programs that the test needs could not be built (see above): it takes Go modules and a network"
-        after=(--bin "$bin")
+        after+=(--bin "$bin")
         shift 2
+        ;;
+    --tools)
+        tools="$("$here/manifests/tools.sh" | tail -n 1)" ||
+            skip "the tools that the test needs could not be had (see above): it takes Go modules, PyPI and Debian"
+        after+=(--tools "$tools")
+        shift
         ;;
     *) break ;;
     esac

@@ -14,8 +14,9 @@ class KubectlError(Exception):
 
 
 class ControlPlane:
-    def __init__(self, programs, directory):
-        self.programs, self.directory = programs, directory
+    def __init__(self, programs, directory, server_flags=()):
+        """`server_flags`: more flags for kube-apiserver."""
+        self.programs, self.directory, self.server_flags = programs, directory, server_flags
         self.processes = []
         self.ca = pki.Authority(directory, "cluster")
         self.etcd_port, self.peer_port, self.port, self.controllers_port = free_ports(4)
@@ -58,7 +59,7 @@ class ControlPlane:
             f"--tls-private-key-file={key}", f"--client-ca-file={self.ca.cert}", "--authorization-mode=RBAC",
             "--disable-admission-plugins=ServiceAccount", "--service-cluster-ip-range=10.96.0.0/16",
             "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={accounts}.pub",
-            f"--service-account-signing-key-file={accounts}", "--allow-privileged=true")
+            f"--service-account-signing-key-file={accounts}", "--allow-privileged=true", *self.server_flags)
         server.wait_until("kube-apiserver ready", lambda: self.answers("/readyz"), 120)
         controllers = self.spawn(
             "kube-controller-manager", f"--kubeconfig={self.admin}", "--leader-elect=false", "--bind-address=127.0.0.1",

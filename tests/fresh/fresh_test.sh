@@ -52,58 +52,15 @@ if [[ "${1:-}" != --inside ]]; then
     exit "$code"
 fi
 
-# --- where this machine's apt gets its packages ------------------------------------------------------------
-# apt itself knows, whatever form its sources have: the first http address of an archive with a main component.
-# shellcheck disable=SC2016 # these are apt's own placeholders
-targets() { apt-get indextargets --format '$(CREATED_BY) $(COMPONENT) $(RELEASE) $(SITE)' 2>/dev/null; }
-mirror="$(targets | awk '$1 == "Packages" && $2 == "main" && $3 !~ /-/ { print $4; exit }')"
-[[ -n "$mirror" ]] || skip "this machine's apt knows no archive with a component main (is it a Debian?)"
-security="$(targets | awk '$1 == "Packages" && $3 ~ /-security$/ { print $4; exit }')"
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-
-# --- a bare tree, from the cache if it is there --------------------------------------------------------------
-bare="$cache/$debian-minbase.tar"
-if [[ ! -s "$bare" ]]; then
-    say "making a bare tree by debootstrap (about a minute; kept for the next time)"
-    log="$cache/$debian-debootstrap.log"
-    script="$debian"
-    [[ -e "/usr/share/debootstrap/scripts/$debian" ]] || script=sid # older debootstrap, newer Debian
-    debootstrap --variant=minbase "--keyring=$keyring" "$debian" "$tree" "$mirror" \
-        "/usr/share/debootstrap/scripts/$script" >"$log" 2>&1 || {
-        tail -n 15 "$log" >&2
-        echo "fresh: debootstrap failed; all of it: $log" >&2
-        exit 1
-    }
-    rm -f "$tree"/var/cache/apt/archives/*.deb
-    tar -C "$tree" --one-file-system -cf "$bare.new" .
-    mv "$bare.new" "$bare"
-    rm -rf --one-file-system "$tree"
-fi
-mkdir -p "$tree"
-tar -C "$tree" -xf "$bare"
+# --- a bare tree, from the cache if it is there; its apt as this machine's ---------------------------------------
+# shellcheck source=scripts/debian-tree.sh
+source "$source/scripts/debian-tree.sh"
+[[ -n "$(apt_sites '!~ /-/')" ]] || skip "this machine's apt knows no archive with a component main (is it a Debian?)"
+[[ -s "$cache/$debian-minbase.tar" ]] || say "making a bare tree by debootstrap (about a minute; kept for the next time)"
+bare_tree "$debian" "$tree" "$cache"
 say "bare tree: $(du -sm "$tree" | cut -f1) MB, $(find "$tree/var/lib/dpkg/info" -name '*.list' | wc -l) packages"
 
-# --- apt inside as outside: sources of that Debian, proxies, certificates --------------------------------------
-rm -f "$tree"/etc/apt/sources.list "$tree"/etc/apt/sources.list.d/*
-{
-    echo "deb [signed-by=$keyring] $mirror $debian main"
-    echo "deb [signed-by=$keyring] $mirror $debian-updates main"
-    [[ -z "$security" ]] || echo "deb [signed-by=$keyring] $security $debian-security main"
-} >"$tree/etc/apt/sources.list"
-for setting in /etc/apt/apt.conf /etc/apt/apt.conf.d/* /etc/apt/auth.conf /etc/apt/auth.conf.d/*; do
-    # Only what concerns the network: hooks of packages that are not in there would break it.
-    if [[ -f "$setting" ]] && grep -qiE 'proxy|acquire::(http|https)|verify-peer|machine ' "$setting"; then
-        install -D "$setting" "$tree$setting"
-    fi
-done
-cp /etc/resolv.conf "$tree/etc/resolv.conf"
-[[ ! -f /etc/hosts ]] || cp /etc/hosts "$tree/etc/hosts"
-# Certificates that apt trusts here, also where the archive is behind a private CA.
-if [[ -d /etc/ssl/certs ]]; then
-    mkdir -p "$tree/etc/ssl/certs"
-    [[ ! -s /etc/ssl/certs/ca-certificates.crt ]] ||
-        cp -L /etc/ssl/certs/ca-certificates.crt "$tree/etc/ssl/certs/ca-certificates.crt"
-fi
+apt_as_here "$debian" "$tree"
 
 mount -t proc proc "$tree/proc"
 mount --rbind /sys "$tree/sys"
