@@ -39,8 +39,7 @@ step "2/5 build (the first time takes some minutes)"
 make build
 
 step "3/5 a certificate for localhost, by a CA made for this demo"
-certs/make-dev-certs.sh "$dir/certs"
-echo "$dir/certs: ca.crt, tls.crt, tls.key"
+build/release/bin/rayhook certs issue "$dir/certs"
 
 step "4/5 the webhook, on loopback"
 serve=(build/release/bin/rayhook serve --listen 127.0.0.1:0 --ops-listen 127.0.0.1:0 --shutdown-delay 0

@@ -21,7 +21,7 @@ packages() { # packages GROUP: one name a line
         printf '%s\n' g++ cmake ninja-build ccache "$(boost)" libssl-dev libsimdjson-dev nlohmann-json3-dev \
             libfmt-dev libspdlog-dev prometheus-cpp-dev libcli11-dev libyaml-dev
         ;;
-    demo) printf '%s\n' openssl curl python3 python3-yaml ;;
+    demo) printf '%s\n' curl python3 python3-yaml ;;
     test)
         printf '%s\n' libgtest-dev libgmock-dev libbenchmark-dev clang-format-19 clang-tidy-19 shellcheck \
             python3 python3-yaml openssl curl git dash util-linux

@@ -44,12 +44,10 @@ void CertWatcher::load() {
 }
 
 Task<void> CertWatcher::listen() {
-  for (;;) {
-    const bool more = co_await folders_.changed();
-    if (!more) co_return;
+  return folders_.run([this] {
     changed_ = true;
     timer_.cancel();
-  }
+  });
 }
 
 Task<void> CertWatcher::run() {

@@ -31,13 +31,14 @@ void FolderWatch::watch(const std::string& folder) {
                     IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_DELETE);
 }
 
-Task<bool> FolderWatch::changed() {
-  if (!works()) co_return false;
+Task<void> FolderWatch::run(std::function<void()> changed) {
   std::array<char, 4096> events;  // what exactly happened does not matter: the files are read again
-  ErrorCode error;
-  const std::size_t bytes = co_await descriptor_.async_read_some(
-      asio::buffer(events), asio::redirect_error(kTask, error));
-  co_return !error && bytes > 0;
+  while (works()) {
+    ErrorCode error;
+    co_await descriptor_.async_read_some(asio::buffer(events), asio::redirect_error(kTask, error));
+    if (error) co_return;
+    changed();
+  }
 }
 
 }  // namespace rayhook

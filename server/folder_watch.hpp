@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
+#include <functional>
 #include <string>
 
 #include "net.hpp"
@@ -23,8 +24,8 @@ class FolderWatch {
   /// made anew. A folder that is not there is passed over.
   void watch(const std::string& folder);
 
-  /// Until something changes. False: there is no more to be learned.
-  [[nodiscard]] Task<bool> changed();
+  /// Calls `changed` whenever something has changed, until the io_context ends.
+  [[nodiscard]] Task<void> run(std::function<void()> changed);
 
  private:
   asio::posix::basic_stream_descriptor<Executor> descriptor_;

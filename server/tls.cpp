@@ -89,7 +89,7 @@ Result<std::int64_t> require_clients(SSL_CTX* context, Pem pem, const ClientName
   auto owned = std::make_unique<ClientNames>(names);
   if (SSL_CTX_set_ex_data(context, client_names_index(), owned.get()) != 1)
     return fail(Errc::internal, "TLS cannot be set up: " + openssl_reason());
-  (void)owned.release();  // the context's now
+  [[maybe_unused]] const ClientNames* given = owned.release();  // the context's now
   SSL_CTX_set_verify(context, mode, check_client_name);
   return ends;
 }

@@ -67,16 +67,9 @@ std::string check_object_name(const std::string& name) {
 
 }  // namespace
 
-std::string CertsPlace::authority_secret() const {
-  constexpr std::string_view kEnd = "-tls";
-  std::string stem = secret;
-  if (stem.ends_with(kEnd)) stem.resize(stem.size() - kEnd.size());
-  return stem + "-ca";
-}
-
 std::string CertsPlace::server_name() const { return service + "." + name_space + ".svc"; }
 
-void add_place_options(CLI::App& verb, CertsPlace& place) {
+void add_place_options(CLI::App& verb, CertsPlace& place, bool authority) {
   const CLI::Validator name(check_object_name, "NAME");
   verb.add_option("--kubeconfig", place.kubeconfig,
                   "How to reach the API server; without it, as the pod's service account")
@@ -87,6 +80,10 @@ void add_place_options(CLI::App& verb, CertsPlace& place) {
   verb.add_option("--secret", place.secret, "The Secret with tls.crt, tls.key and ca.crt")
       ->capture_default_str()
       ->check(name);
+  if (authority)
+    verb.add_option("--ca-secret", place.authority_secret, "The Secret with the CA and its key")
+        ->capture_default_str()
+        ->check(name);
   verb.add_option("--service", place.service, "The Service that the API server calls")
       ->capture_default_str()
       ->check(name);
@@ -144,17 +141,6 @@ struct CertsCluster::State {
     Json object = Json::parse(answer->body, nullptr, false);
     if (!object.is_object()) return fail(Errc::unreachable, title + ": the answer is no object");
     return std::optional<Json>(std::move(object));
-  }
-
-  /// Sends a change. False if the status is one of `conflicts`.
-  [[nodiscard]] Result<bool> change(const std::string& title, KubeRequest request,
-                                    std::initializer_list<unsigned> conflicts) {
-    Result<KubeAnswer> answer = call(std::move(request));
-    if (!answer) return std::unexpected(std::move(answer.error()));
-    if (answer->status == 200 || answer->status == 201) return true;
-    for (const unsigned conflict : conflicts)
-      if (answer->status == conflict) return false;
-    return refused(title, *answer);
   }
 };
 
@@ -220,12 +206,14 @@ Result<bool> CertsCluster::write_secret(const std::string& name,
   Json merged = present && present->is_object() ? *present : Json::object();
   for (const auto& [key, text] : data) merged[key] = to_base64(text);
   object["data"] = std::move(merged);
-  const std::string title = state_->secret_title(name);
   // The object carries the resourceVersion that was read: a PUT over a newer one is refused.
-  KubeRequest request{before ? "PUT" : "POST",
-                      state_->secrets() + (before ? "/" + name : std::string()), "application/json",
-                      dump(object)};
-  return state_->change(title, std::move(request), {409});
+  const Result<KubeAnswer> answer = state_->call(
+      {before ? "PUT" : "POST", state_->secrets() + (before ? "/" + name : std::string()),
+       "application/json", dump(object)});
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->status == 200 || answer->status == 201) return true;
+  if (answer->status == 409 || (before && answer->status == 404)) return false;
+  return refused(state_->secret_title(name), *answer);
 }
 
 Result<bool> CertsCluster::write_bundles(const StoredConfiguration& before,
@@ -238,9 +226,17 @@ Result<bool> CertsCluster::write_bundles(const StoredConfiguration& before,
       patch.push_back({{"op", "add"},
                        {"path", "/webhooks/" + std::to_string(i) + "/clientConfig/caBundle"},
                        {"value", to_base64(bundles[i])}});
-  KubeRequest request{"PATCH", state_->configuration(), "application/json-patch+json", dump(patch)};
-  // A `test` that fails is answered with 422.
-  return state_->change(state_->configuration_title(), std::move(request), {409, 422});
+  const Result<KubeAnswer> answer =
+      state_->call({"PATCH", state_->configuration(), "application/json-patch+json", dump(patch)});
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->status == 200) return true;
+  if (answer->status == 409 || answer->status == 404) return false;
+  if (answer->status == 422) {  // a `test` that failed, if it has really changed
+    const auto now = configuration();
+    if (!now) return std::unexpected(now.error());
+    if (!*now || (*now)->version != before.version) return false;
+  }
+  return refused(state_->configuration_title(), *answer);
 }
 
 }  // namespace rayhook

@@ -20,18 +20,18 @@ namespace rayhook {
 struct CertsPlace {
   std::string kubeconfig;  ///< empty: as the pod's service account
   std::string name_space = "rayhook-system";
-  std::string secret = "rayhook-tls";  ///< the authority's is this one with `-ca` instead of `-tls`
+  std::string secret = "rayhook-tls";
+  std::string authority_secret = "rayhook-ca";  ///< with the CA's key: no serving pod mounts it
   std::string service = "rayhook";
   std::string configuration = "rayhook";  ///< MutatingWebhookConfiguration
 
-  /// The Secret of the authority's key, which no serving pod mounts: `rayhook-ca`.
-  [[nodiscard]] std::string authority_secret() const;
   /// Whom the API server asks for: `rayhook.rayhook-system.svc`.
   [[nodiscard]] std::string server_name() const;
 };
 
-/// Adds `--kubeconfig`, `--namespace`, `--secret`, `--service` and `--webhook-configuration`.
-void add_place_options(CLI::App& verb, CertsPlace& place);
+/// Adds `--kubeconfig`, `--namespace`, `--secret`, `--service` and `--webhook-configuration`; with
+/// `authority` also `--ca-secret`.
+void add_place_options(CLI::App& verb, CertsPlace& place, bool authority = false);
 
 /// A Secret's texts, decoded.
 using SecretData = std::map<std::string, std::string>;

@@ -73,7 +73,7 @@ Result<Pass> Rotation::read() {
   Pass pass;
   auto configuration = cluster_.configuration();
   if (!configuration) return std::unexpected(std::move(configuration.error()));
-  auto authority = cluster_.secret(options_.place.authority_secret());
+  auto authority = cluster_.secret(options_.place.authority_secret);
   if (!authority) return std::unexpected(std::move(authority.error()));
   auto leaf = cluster_.secret(options_.place.secret);
   if (!leaf) return std::unexpected(std::move(leaf.error()));
@@ -129,8 +129,7 @@ Result<bool> Rotation::renew_authority(const Pass& pass, const RotationStep& ste
   const Result<IssuedPair> made = new_authority(rules_, std::time(nullptr));
   if (!made) return std::unexpected(made.error());
   const SecretData data{{"tls.crt", made->certificate}, {"tls.key", made->key}};
-  Result<bool> done =
-      cluster_.write_secret(options_.place.authority_secret(), pass.authority, data);
+  Result<bool> done = cluster_.write_secret(options_.place.authority_secret, pass.authority, data);
   if (done && *done) say("new CA: " + step.why);
   return done;
 }
@@ -198,7 +197,7 @@ void add_certs_rotate(CLI::App& certs, std::function<int()>& run) {
   const auto options = std::make_shared<Options>();
   CLI::App& verb = *certs.add_subcommand(
       "rotate", "Make, renew and publish the certificates of an installation in a cluster");
-  add_place_options(verb, options->place);
+  add_place_options(verb, options->place, true);
   verb.add_option("--extra-name", options->names,
                   "A further DNS name or IP address of the certificate; several may be given")
       ->type_name("NAME");
@@ -225,10 +224,8 @@ void add_certs_rotate(CLI::App& certs, std::function<int()>& run) {
       ->capture_default_str()
       ->check(CLI::Range(0, 600));
   verb.footer(
-      "It may be run at any time, also twice at once, and does only what is needed. What it "
-      "keeps:\n"
-      "Secret rayhook-tls (tls.crt, tls.key, ca.crt) for the server, and rayhook-ca (tls.crt,\n"
-      "tls.key) with the CA's key, which no serving pod sees.");
+      "It may be run at any time, also twice at once, and does only what is needed.\n"
+      "--secret is for the server; --ca-secret holds the CA's key, which no serving pod sees.");
   verb.callback([options, &run] { run = [options] { return run_rotate(*options); }; });
 }
 
