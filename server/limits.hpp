@@ -19,8 +19,16 @@ struct Limits {
   /// Framing of a chunked body (extensions, trailers) that is waiting for its end. Beyond: 400.
   std::size_t chunk_frame_bytes = 16 * 1024;
 
+  /// Bodies over `small_body` that may be here at once, all connections together: one more is
+  /// answered with 503 and Retry-After. Small ones need no such limit: there are at most as many as
+  /// connections.
+  std::size_t all_bodies = 16 * 1024 * 1024;
+  std::size_t small_body = 64 * 1024;
+
   /// Open connections; one more is closed at once, and counted.
   std::size_t connections = 256;
+  /// TLS handshakes under way, the expensive part of a connection; one more is closed at once.
+  std::size_t handshakes = 64;
 
   /// From accept to the end of the TLS handshake.
   std::chrono::seconds handshake{10};

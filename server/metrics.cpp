@@ -64,9 +64,10 @@ MetricFamily by_word(std::string_view name, std::string_view help, std::string_v
 
 std::string_view word(HttpFault fault) {
   constexpr std::array<std::string_view, kHttpFaults> kWords = {
-      "bad_request",   "not_found",      "bad_method",      "bad_content_type", "bad_body",
-      "too_large",     "head_too_large", "bad_expectation", "header_timeout",   "body_timeout",
-      "write_timeout", "truncated",      "starting",        "internal"};
+      "bad_request",    "not_found",    "bad_method",     "bad_content_type",
+      "bad_body",       "too_large",    "head_too_large", "bad_expectation",
+      "header_timeout", "body_timeout", "write_timeout",  "truncated",
+      "starting",       "busy",         "too_late",       "internal"};
   return kWords[static_cast<std::size_t>(fault)];
 }
 

@@ -29,6 +29,8 @@ enum class HttpFault : std::uint8_t {
   write_timeout,     ///< cut off: the answer was not taken
   truncated,         ///< the peer went away in the middle of a request
   starting,          ///< 503: the Services are not known yet
+  busy,              ///< 503: too many large bodies at once
+  too_late,          ///< dropped: it took longer to come than its `?timeout=`
   internal,          ///< 500
 };
 inline constexpr std::size_t kHttpFaults = static_cast<std::size_t>(HttpFault::internal) + 1;

@@ -67,8 +67,8 @@ class Server {
   SteadyClock clock_;
   Readiness readiness_;
   std::atomic<bool> draining_{false};
-  std::atomic<std::size_t> open_{0};
-  WorkerShared shared_{options_.policy, options_.limits, clock_, draining_, open_, metrics_, log_};
+  Load load_;
+  WorkerShared shared_{options_.policy, options_.limits, clock_, draining_, load_, metrics_, log_};
   int exit_code_ = 0;
   std::unique_ptr<LookupSource> lookups_;
   // The order matters: an accept that is under way on the control thread holds a socket of a

@@ -29,21 +29,20 @@ bool about_client(const ErrorCode& error) {
 
 }  // namespace
 
-std::unique_ptr<ConnectionToken> ConnectionToken::take(std::atomic<std::size_t>& open,
-                                                       std::size_t most, Metrics& metrics) {
-  if (open.fetch_add(1) >= most) {
-    open.fetch_sub(1);
+std::unique_ptr<ConnectionToken> ConnectionToken::take(Load& load, const Limits& limits,
+                                                       Metrics& metrics) {
+  Share connection, handshake;
+  if (!connection.take(load.connections, 1, limits.connections) ||
+      !handshake.take(load.handshakes, 1, limits.handshakes)) {
     metrics.connection_refused();
     return nullptr;
   }
   metrics.connection_opened();
-  return std::unique_ptr<ConnectionToken>(new ConnectionToken(open, metrics));
+  return std::unique_ptr<ConnectionToken>(
+      new ConnectionToken(std::move(connection), std::move(handshake), metrics));
 }
 
-ConnectionToken::~ConnectionToken() {
-  metrics_.connection_closed();
-  open_.fetch_sub(1);
-}
+ConnectionToken::~ConnectionToken() { metrics_.connection_closed(); }
 
 Connection::Connection(TcpSocket socket, std::shared_ptr<asio::ssl::context> tls,
                        SessionContext& context, Connections& all,
@@ -72,6 +71,7 @@ Task<bool> Connection::handshake() {
   ErrorCode error;
   co_await stream_.async_handshake(asio::ssl::stream_base::server,
                                    asio::redirect_error(kTask, error));
+  token_->handshake_over();
   if (!error) co_return true;
   const bool tls_fault = error.category() == asio::error::get_ssl_category();
   context_.metrics.handshake_failed(cut_off_ ? HandshakeFault::timeout

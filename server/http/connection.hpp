@@ -9,6 +9,7 @@
 #include <memory>
 #include <unordered_set>
 
+#include "load.hpp"
 #include "session.hpp"
 
 namespace rayhook {
@@ -19,17 +20,20 @@ using TcpSocket = asio::basic_stream_socket<Tcp, Executor>;
 /// A place among the connections that may be open at once; given back when it dies.
 class ConnectionToken {
  public:
-  /// Empty if there is no place. `metrics` must outlive the token.
-  [[nodiscard]] static std::unique_ptr<ConnectionToken> take(std::atomic<std::size_t>& open,
-                                                             std::size_t most, Metrics& metrics);
+  /// Empty if there is no place. `load` and `metrics` must outlive the token.
+  [[nodiscard]] static std::unique_ptr<ConnectionToken> take(Load& load, const Limits& limits,
+                                                             Metrics& metrics);
   ~ConnectionToken();
   ConnectionToken(const ConnectionToken&) = delete;
   ConnectionToken& operator=(const ConnectionToken&) = delete;
 
+  /// The TLS handshake is over.
+  void handshake_over() { handshake_.release(); }
+
  private:
-  ConnectionToken(std::atomic<std::size_t>& open, Metrics& metrics)
-      : open_(open), metrics_(metrics) {}
-  std::atomic<std::size_t>& open_;
+  ConnectionToken(Share connection, Share handshake, Metrics& metrics)
+      : connection_(std::move(connection)), handshake_(std::move(handshake)), metrics_(metrics) {}
+  Share connection_, handshake_;
   Metrics& metrics_;
 };
 

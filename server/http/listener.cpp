@@ -117,7 +117,7 @@ Task<void> Listener::run() {
 
 void Listener::take(TcpSocket socket, Worker& worker) {
   if (!tls_) return;  // and so closes it: without a certificate there is nothing to say
-  auto token = ConnectionToken::take(shared_.open, shared_.limits.connections, shared_.metrics);
+  auto token = ConnectionToken::take(shared_.load, shared_.limits, shared_.metrics);
   if (!token) return;  // and so closes it
   ErrorCode ignored;
   socket.set_option(Tcp::no_delay(true), ignored);

@@ -15,6 +15,7 @@ constexpr std::size_t kHeadRoom = 256;
 /// go on; beyond it is ended instead.
 constexpr std::size_t kReadAnyway = 64 * 1024;
 
+constexpr std::string_view kBusy = "busy: too many large reviews at once";
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string_view status_line(HttpFault fault) {
@@ -30,6 +31,7 @@ std::string_view status_line(HttpFault fault) {
     case HttpFault::head_too_large:
       return "431 Request Header Fields Too Large";
     case HttpFault::starting:
+    case HttpFault::busy:
       return "503 Service Unavailable";
     case HttpFault::internal:
       return "500 Internal Server Error";
@@ -172,6 +174,13 @@ Session::Step Session::head_complete() {
     return answer_fault(HttpFault::bad_expectation, "the only expectation met is 100-continue",
                         false);
   const bool has_body = head.chunked || head.content_length > 0;
+  to_discard_ = 0;
+  if (!has_early_fault_ && !room_for(head.content_length)) {
+    if (head.expect_continue) return answer_fault(HttpFault::busy, kBusy, false);
+    early(HttpFault::busy, kBusy);
+    to_discard_ = head.content_length;
+    return continue_reading();
+  }
   if (has_early_fault_ && has_body &&
       (head.chunked || head.content_length > kReadAnyway || head.expect_continue))
     return answer_fault(early_fault_.fault, early_fault_.message, false);
@@ -187,18 +196,40 @@ Session::Step Session::head_complete() {
   return continue_reading();
 }
 
+/// Of large bodies there may only be so many at once.
+bool Session::room_for(std::size_t body) {
+  const Limits& limits = context_.limits;
+  if (body <= limits.small_body || body <= large_body_.amount()) return true;
+  return large_body_.take(context_.load.body_bytes, body - large_body_.amount(), limits.all_bodies);
+}
+
+/// Lets a body pass that there is no room for, so that the connection can go on.
+Session::Step Session::discard() {
+  const std::size_t now = std::min(to_discard_, input_.size());
+  input_.consume(now);
+  to_discard_ -= now;
+  if (to_discard_ > 0) return Step::read;
+  body_in_buffer_ = 0;
+  return body_complete({});
+}
+
 Session::Step Session::continue_reading() {
   const RequestHead& head = parser_.head();
+  if (to_discard_ > 0) return discard();
   if (!head.chunked) {
     if (input_.size() < head.content_length) return Step::read;
+    body_in_buffer_ = head.content_length;
     return body_complete(input_.data().substr(0, head.content_length));
   }
   std::size_t consumed = 0;
   const RequestParser::Got got = parser_.read_chunks(input_.data(), consumed, chunks_);
   input_.consume(consumed);
+  if (got != RequestParser::Got::refused && !room_for(chunks_.size()))
+    return answer_fault(HttpFault::busy, kBusy, false);
   if (got == RequestParser::Got::more) return Step::read;
   if (got == RequestParser::Got::refused)
     return answer_fault(parser_.refusal().fault, parser_.refusal().message, false);
+  body_in_buffer_ = 0;
   const std::size_t size = chunks_.size();
   chunks_.resize(size + kPadding);
   return body_complete(std::string_view(chunks_).substr(0, size));
@@ -212,6 +243,12 @@ Session::Step Session::body_complete(std::string_view body) {
     return answer_fault(HttpFault::starting,
                         "starting: the Services of the cluster are not known yet", true);
   review_began_ = context_.clock.now();
+  if (review_began_ - request_began_ >= parser_.head().timeout) {
+    // Whoever asked has gone: the answer would only cost.
+    context_.metrics.fault(HttpFault::too_late);
+    phase_ = Phase::closed;
+    return Step::close;
+  }
   deadline_ = TimePoint::max();
   in_flight_ = true;
   context_.metrics.review_began();
@@ -261,7 +298,8 @@ void Session::request_over() {
   if (reader_) context_.readers.give_back(std::move(reader_), big_);
   if (in_flight_) context_.metrics.review_ended();
   in_flight_ = false;
-  if (!parser_.head().chunked) input_.consume(parser_.head().content_length);
+  large_body_.release();
+  input_.consume(body_in_buffer_);
   if (!big_) return;
   input_.shrink(context_.limits.kept_bytes);
   std::string().swap(chunks_);
@@ -317,7 +355,7 @@ Session::Step Session::answer_fault(HttpFault fault, std::string_view message, b
   }
   std::string fields = "\r\nX-Content-Type-Options: nosniff";
   if (fault == HttpFault::bad_method) fields += "\r\nAllow: POST";
-  if (fault == HttpFault::starting) fields += "\r\nRetry-After: 1";
+  if (fault == HttpFault::starting || fault == HttpFault::busy) fields += "\r\nRetry-After: 1";
   end_answer(status_line(fault), "text/plain; charset=utf-8", fields);
   if (head_only) output_ = output_.substr(0, output_.find("\r\n\r\n") + 4);
   return Step::write;

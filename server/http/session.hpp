@@ -9,6 +9,7 @@
 
 #include "lib/decision.hpp"
 #include "lib/policy.hpp"
+#include "load.hpp"
 #include "read_buffer.hpp"
 #include "request_parser.hpp"
 #include "review_readers.hpp"
@@ -27,6 +28,7 @@ struct SessionContext {
   const Limits& limits;
   const Clock& clock;
   const std::atomic<bool>& draining;  ///< every answer then ends its connection
+  Load& load;
   Metrics& metrics;
   Lookup& lookup;
   ReviewReaders& readers;
@@ -79,6 +81,8 @@ class Session {
   Step advance();
   Step head_complete();
   Step continue_reading();
+  Step discard();
+  [[nodiscard]] bool room_for(std::size_t body);
   Step body_complete(std::string_view body);
   Step decide_and_answer(const Facts& facts);
   void request_over();
@@ -102,7 +106,10 @@ class Session {
   bool close_after_ = false;
   bool continuing_ = false;  // what is being written is only `100 Continue`
   bool unread_input_ = false;
-  bool has_early_fault_ = false;  // known from the head; said once the body is through
+  Share large_body_;                // of what all large bodies may take together
+  std::size_t body_in_buffer_ = 0;  // bytes of the complete body at the buffer's beginning
+  std::size_t to_discard_ = 0;      // of a body that will not be looked at
+  bool has_early_fault_ = false;    // known from the head; said once the body is through
   Refusal early_fault_{HttpFault::bad_request, {}};
   bool big_ = false;  // the request was large: give memory back
 

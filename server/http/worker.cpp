@@ -35,8 +35,8 @@ Worker::Worker(const WorkerShared& shared, LookupSource& lookups)
       decision_log_(shared.log),
       lookup_(lookups.make(context_)),
       session_context_(new SessionContext{shared.policy, shared.limits, shared.clock,
-                                          shared.draining, shared.metrics, *lookup_, readers_,
-                                          decision_log_}) {}
+                                          shared.draining, shared.load, shared.metrics, *lookup_,
+                                          readers_, decision_log_}) {}
 
 Worker::~Worker() {
   context_.stop();

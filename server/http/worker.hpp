@@ -16,7 +16,7 @@ struct WorkerShared {
   const Limits& limits;
   const Clock& clock;
   const std::atomic<bool>& draining;
-  std::atomic<std::size_t>& open;  ///< connections
+  Load& load;
   Metrics& metrics;
   Log& log;
 };

@@ -81,6 +81,18 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
   verb.add_option("--max-connections", limits.connections, "Open connections; more are closed")
       ->capture_default_str()
       ->check(CLI::Range(1, 65536));
+  verb.add_option("--max-handshakes", limits.handshakes,
+                  "TLS handshakes under way; more connections are closed")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 65536));
+  verb.add_option("--max-body-bytes", limits.all_bodies,
+                  "Large bodies (over 64 KiB) that may be here at once, in bytes; more get 503")
+      ->capture_default_str()
+      ->check(CLI::Range(kMaxReviewBytes, std::size_t{1} << 30));
+  verb.add_option("--max-requests", limits.max_requests,
+                  "Requests on a connection; the last one's answer ends it")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 1'000'000'000U));
   add_seconds(verb, "--handshake-timeout", limits.handshake, "For the TLS handshake", 1, 300);
   add_seconds(verb, "--header-timeout", limits.header, "For a request's header", 1, 300);
   add_seconds(verb, "--body-timeout", limits.body, "For a request's body", 1, 300);

@@ -402,6 +402,83 @@ TEST_F(SessionTest, SendsReviewsAwayUntilTheServicesAreKnown) {
   EXPECT_EQ(world.metrics.in_flight(), 0);
 }
 
+/// A review of about so many bytes.
+std::string large_review(std::size_t bytes) {
+  std::string body = review_body();
+  return body.insert(body.find("\"containers\""), "\"x\":\"" + std::string(bytes, 'x') + "\",");
+}
+
+TEST_F(SessionTest, LargeBodiesShareABudget) {
+  const std::string body = large_review(100'000);
+  world.limits.all_bodies = body.size();
+  client.send(post(body).substr(0, 90'000));
+  EXPECT_EQ(world.load.body_bytes, body.size());
+  Client other(world.context);
+  other.send(post(body) + post(review_body()));
+  EXPECT_THAT(other.out, testing::StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
+  EXPECT_THAT(other.out, HasSubstr("\r\nRetry-After: 1\r\n"));
+  EXPECT_THAT(other.out, testing::EndsWith(leave_answer)) << "the connection goes on";
+  EXPECT_FALSE(other.closed);
+  client.send(std::string_view(post(body)).substr(90'000));
+  EXPECT_EQ(client.out, leave_answer);
+  EXPECT_EQ(world.load.body_bytes, 0U);
+  other.take();
+  other.send(post(body));
+  EXPECT_EQ(other.out, leave_answer) << "there is room again";
+}
+
+TEST_F(SessionTest, OneByteMoreThanTheBudgetIsBusy) {
+  const std::string body = large_review(100'000);
+  world.limits.all_bodies = body.size() - 1;
+  client.send(post(body));
+  EXPECT_THAT(client.take(), testing::StartsWith("HTTP/1.1 503 "));
+  client.send(post(large_review(1000)));
+  EXPECT_EQ(client.out, leave_answer) << "small ones always have room";
+  EXPECT_EQ(world.load.body_bytes, 0U);
+}
+
+TEST_F(SessionTest, ChunkedBodiesCountAsTheyGrow) {
+  world.limits.all_bodies = 100'000;
+  std::string chunk = "8000\r\n" + std::string(0x8000, ' ') + "\r\n";
+  client.send(
+      "POST /mutate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+      "Transfer-Encoding: chunked\r\n\r\n" +
+      chunk + chunk + chunk);
+  EXPECT_EQ(client.out, "");
+  EXPECT_GT(world.load.body_bytes, 90'000U);
+  client.send(chunk);
+  EXPECT_THAT(client.out, testing::StartsWith("HTTP/1.1 503 "));
+  EXPECT_TRUE(client.closed);
+}
+
+TEST_F(SessionTest, AClientThatGoesGivesItsShareBack) {
+  const std::string body = large_review(100'000);
+  {
+    Client gone(world.context);
+    gone.send(post(body).substr(0, 70'000));
+    EXPECT_GT(world.load.body_bytes, 0U);
+  }
+  EXPECT_EQ(world.load.body_bytes, 0U);
+}
+
+TEST_F(SessionTest, AnExpectationIsNotMetWithoutRoom) {
+  const std::string body = large_review(100'000);
+  world.limits.all_bodies = 1;
+  client.send(post(body, "Expect: 100-continue\r\n").substr(0, 300));
+  EXPECT_THAT(client.out, testing::StartsWith("HTTP/1.1 503 "));
+  EXPECT_TRUE(client.closed);
+}
+
+TEST_F(SessionTest, WorkPastItsTimeIsDropped) {
+  const std::string request = post(review_body(), {}, "/mutate?timeout=1s");
+  client.send(std::string_view(request).substr(0, request.size() - 1));
+  world.clock.advance(std::chrono::milliseconds(1000));
+  client.send(std::string_view(request).substr(request.size() - 1));
+  EXPECT_EQ(client.out, "");
+  EXPECT_TRUE(client.closed);
+  EXPECT_THAT(world.metrics.text(), HasSubstr("rayhook_http_errors_total{reason=\"too_late\"} 1"));
+}
+
 TEST_F(SessionTest, TheTimeoutOfTheReviewBoundsItsLookups) {
   world.lookup.now = false;
   const auto patience = [this](std::string_view target) {

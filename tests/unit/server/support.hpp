@@ -75,12 +75,14 @@ struct World {
   Limits limits;
   FakeClock clock;
   std::atomic<bool> draining{false};
+  Load load;
   Metrics metrics;
   FakeLookup lookup;
   ReviewReaders readers;
   FileLog log{LogLevel::debug};
   DecisionLog decisions{log.log()};
-  SessionContext context{policy, limits, clock, draining, metrics, lookup, readers, decisions};
+  SessionContext context{policy,  limits, clock,   draining, load,
+                         metrics, lookup, readers, decisions};
 };
 
 /// Sends bytes to a session and collects what it answers, until it wants more or ends.
