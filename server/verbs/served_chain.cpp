@@ -36,14 +36,13 @@ std::string chain_pem(SSL* ssl) {
   return out;
 }
 
-Task<Result<std::string>> ask(std::string host, std::string port, std::string name,
-                              asio::ssl::context& tls) {
+Task<Result<std::string>> ask(asio::io_context& context, std::string host, std::string port,
+                              std::string name, asio::ssl::context& tls) {
   const std::string address = host + ":" + port;
-  const Executor executor = co_await asio::this_coro::executor;
-  Stream stream(executor, tls);
+  Stream stream(context.get_executor(), tls);
   stream.next_layer().expires_after(kPatience);
   ErrorCode error;
-  asio::ip::basic_resolver<Tcp, Executor> resolver(executor);
+  asio::ip::basic_resolver<Tcp, Executor> resolver(context.get_executor());
   const auto found =
       co_await resolver.async_resolve(host, port, asio::redirect_error(kTask, error));
   if (error) co_return failed(address, error);
@@ -70,7 +69,7 @@ Result<std::string> served_chain(const std::string& address, const std::string& 
   try {
     asio::ssl::context tls(asio::ssl::context::tls_client);
     asio::io_context context{1};
-    asio::co_spawn(context, ask(std::move(host), address.substr(colon + 1), name, tls),
+    asio::co_spawn(context, ask(context, std::move(host), address.substr(colon + 1), name, tls),
                    [&out](const std::exception_ptr& fault, Result<std::string> pem) {
                      if (!fault) out = std::move(pem);
                    });

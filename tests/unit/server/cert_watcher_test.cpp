@@ -28,7 +28,7 @@ std::filesystem::path new_folder() {
 /// A folder with a certificate, a clock of its own, and a watcher over them.
 class CertWatcherTest : public ::testing::Test {
  protected:
-  ~CertWatcherTest() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   void write(Validity validity) {
     const std::vector<std::string> names{"a.svc"};
