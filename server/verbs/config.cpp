@@ -20,8 +20,10 @@ struct Options {
 int run_config(const Options& options) {
   const auto policy = read_config(options.config);
   if (!policy) return complain("config", policy.error());
-  return write_output("config", options.output == "json" ? policy_json(*policy).dump(2) + "\n"
-                                                         : write_policy(*policy));
+  if (options.output == "yaml") return write_output("config", write_policy(*policy));
+  using Json = nlohmann::ordered_json;
+  return write_output(
+      "config", policy_json(*policy).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace
