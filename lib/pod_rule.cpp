@@ -44,7 +44,11 @@ class PodDecision {
     if (cared_.empty()) return leave(reason_for_leaving());
     fill_table();
     for (const Container& container : pod_.containers) look_at(container);
-    if (edits_.empty() && restored_.empty()) return leave(reason_for_leaving());
+    if (edits_.empty() && restored_.empty()) {
+      Decision out = leave(reason_for_leaving());
+      if (any_cut_) warn_cut(out);
+      return out;
+    }
     if (const Resolver state = resolver(pod_); state != Resolver::works) {
       const bool cure = state == Resolver::host_network && !edits_.empty() &&
                         policy_.host_network_dns == HostNetworkDns::patch;
@@ -315,7 +319,13 @@ class PodDecision {
   Decision leave_unresolving(Resolver state) {
     Decision out =
         leave(state == Resolver::host_network ? Reason::host_network : Reason::dns_policy);
-    for (Finding& finding : out.findings) finding.after.clear();
+    patch_texts(out);  // for the findings: what would have been rewritten
+    out.patch.clear();
+    for (Finding& finding : out.findings) {
+      finding.after.clear();
+      if (finding.note == "rewritten" || finding.note.ends_with("restored as env"))
+        finding.note = "the pod cannot resolve the Service's name";
+    }
     const std::string name = shortened(pod_.name.empty() ? pod_.generate_name : pod_.name, 36);
     warn(out,
          state == Resolver::host_network
@@ -332,8 +342,11 @@ class PodDecision {
     out.findings = std::move(findings_);
     patch_texts(out);
     for (const Restored& restored : restored_) patch_env(restored, out);
-    if (dns_patch_)
+    if (dns_patch_) {
       out.patch.push_back({PatchOp::Kind::add, "/spec/dnsPolicy", "\"ClusterFirstWithHostNet\""});
+      out.findings.push_back({"spec.dnsPolicy", "ClusterFirst", "ClusterFirstWithHostNet",
+                              "to resolve the name with hostNetwork"});
+    }
     const std::string mark = decision_mark(out.reason);
     if (pod_.decision != mark)
       annotate(out, pod_.has_metadata, pod_.has_annotations, {{kDecisionAnnotation, mark}});
@@ -423,6 +436,11 @@ class PodDecision {
            "restored"});
   }
 
+  static void warn_cut(Decision& out) {
+    warn(out, std::string(word(out.reason)) +
+                  ": too many service variables for one container; some were left out");
+  }
+
   void add_warnings(Decision& out) const {
     const std::string lead = std::string(word(out.reason)) + ": ";
     for (const std::uint32_t i : cared_)
@@ -430,8 +448,7 @@ class PodDecision {
         warn(out, lead + "Service " + shortened(facts_.services[i].name, 30) +
                       " still has a cluster IP; delete and create it again");
     if (any_env_from_) warn(out, lead + "restored variables win over same names from envFrom");
-    if (any_cut_)
-      warn(out, lead + "too many service variables for one container; some were left out");
+    if (any_cut_) warn_cut(out);
     if (no_shell_)
       warn(out, lead + "$NAME in command or args is not expanded without a shell; write $(NAME)");
   }

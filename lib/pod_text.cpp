@@ -178,19 +178,27 @@ void PodText::shell_edits(const Pod& pod, const Container& container, const Text
   }
 }
 
+/// What stands from begin to end has brackets around it that only an IPv6 address may have: a port
+/// follows them (`[$X]:1`, `"[$X]":$Y`), or they stand in a URL. Those of a list, an index or a
+/// shell's test are no such.
+bool in_ipv6_brackets(std::string_view text, std::size_t begin, std::size_t end) {
+  const std::string_view before = text.substr(0, begin), after = text.substr(end);
+  if (!before.ends_with('[') || !after.starts_with(']')) return false;
+  if (before.ends_with("//[")) return true;
+  return (before.size() < 2 || !is_identifier_char(before[before.size() - 2])) &&
+         (after.starts_with("]:") || after.starts_with("]\":"));
+}
+
 void pair_edits(std::string_view text, std::vector<Edit>& edits) {
   const auto drop = [](Edit& edit) {
     if (!edit.must) edit.row = nullptr;
   };
   // Brackets first: they move the ends that the pairs are found by.
-  for (Edit& edit : edits) {
-    const bool opens = edit.begin > 0 && text[edit.begin - 1] == '[' &&
-                       (edit.begin < 2 || !is_identifier_char(text[edit.begin - 2]));
-    if (is_host(edit.row->variable) && opens && text.substr(edit.end).starts_with("]:")) {
+  for (Edit& edit : edits)
+    if (is_host(edit.row->variable) && in_ipv6_brackets(text, edit.begin, edit.end)) {
       --edit.begin;
       ++edit.end;
     }
-  }
   for (std::size_t i = 0; i < edits.size(); ++i) {
     Edit& edit = edits[i];
     if (!edit.row || !is_host(edit.row->variable)) continue;

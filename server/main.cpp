@@ -10,6 +10,7 @@
 
 #include "lib/version.hpp"
 #include "server/verbs/certs.hpp"
+#include "server/verbs/config.hpp"
 #include "server/verbs/explain.hpp"
 #include "server/verbs/mutate.hpp"
 #include "server/verbs/review.hpp"
@@ -49,6 +50,7 @@ int run(int argc, char** argv) {
   rayhook::add_mutate(app, verb);
   rayhook::add_explain(app, verb);
   rayhook::add_review(app, verb);
+  rayhook::add_config(app, verb);
   rayhook::add_certs(app, verb);
   rayhook::add_version(app, verb);
   try {

@@ -114,6 +114,7 @@ Result<void> Server::start() {
   log_.event(LogLevel::info, "starting",
              {{"version", kVersion},
               {"lookup", options_.lookup.source},
+              {"config", options_.config.value_or("none")},
               {"threads", static_cast<std::int64_t>(threads)}});
   log_.event(LogLevel::info, "ops listening", {{"address", ops_address}});
   log_.event(LogLevel::info, "listening", {{"address", https_address}});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "lib/error.hpp"
@@ -27,6 +28,7 @@ struct ServeOptions {
   /// And how long, after that, requests under way may take.
   std::chrono::seconds shutdown_timeout{10};
   Limits limits;
+  std::optional<std::string> config;  ///< the file that `policy` was read from, for the log
   Policy policy;
 };
 

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct Options {
   std::vector<std::string> files;
   std::string output = "text";
   std::string color = "auto";
+  std::optional<std::string> config;
 };
 
 /// ANSI escapes, or nothing.
@@ -96,13 +98,15 @@ OrderedJson as_json(const InputFile& file, const ManifestObject& object, const S
 }
 
 int run_explain(const Options& options) {
+  const auto policy = read_config(options.config);
+  if (!policy) return complain("explain", policy.error());
   auto files = read_manifests(options.files);
   if (!files) return complain("explain", files.error());
   std::vector<Manifest> manifests;
   for (InputFile& file : *files) manifests.push_back(std::move(file.manifest));
   auto facts = ManifestFacts::from(manifests);
   if (!facts) return complain("explain", facts.error());
-  ManifestJudge judge(std::move(*facts), Policy{});
+  ManifestJudge judge(std::move(*facts), *policy);
 
   const Paint paint{options.output == "text" && wants_color(options.color)};
   std::string out;
@@ -142,6 +146,7 @@ void add_explain(CLI::App& app, std::function<int()>& run) {
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   add_color_option(verb, options->color);
+  add_config_option(verb, options->config);
   verb.footer(
       "Services among the input (of all files) are the known ones.\n"
       "Example:\n"

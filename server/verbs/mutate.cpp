@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Options {
   std::vector<std::string> files;
   std::string output = "yaml";
   std::string color = "auto";
+  std::optional<std::string> config;
 };
 
 /// What is said on stderr.
@@ -118,6 +120,8 @@ std::string all_diffs(const std::vector<InputFile>& files, bool color, Summary& 
 }
 
 int run_mutate(const Options& options) {
+  const auto policy = read_config(options.config);
+  if (!policy) return complain("mutate", policy.error());
   auto files = read_manifests(options.files);
   if (!files) return complain("mutate", files.error());
   std::vector<Manifest> manifests;  // ManifestFacts wants them in a row
@@ -126,7 +130,7 @@ int run_mutate(const Options& options) {
   if (!facts) return complain("mutate", facts.error());
   for (std::size_t i = 0; i < manifests.size(); ++i) (*files)[i].manifest = std::move(manifests[i]);
 
-  ManifestJudge judge(std::move(*facts), Policy{});
+  ManifestJudge judge(std::move(*facts), *policy);
   Summary summary;
   for (InputFile& file : *files)
     if (auto done = mutate_file(file, files->size() > 1, judge, summary); !done)
@@ -155,6 +159,7 @@ void add_mutate(CLI::App& app, std::function<int()>& run) {
       ->check(CLI::IsMember({"yaml", "json", "diff"}))
       ->capture_default_str();
   add_color_option(verb, options->color);
+  add_config_option(verb, options->config);
   verb.footer(
       "Services among the input (of all files) are the known ones; what changed is said on "
       "stderr.\n"

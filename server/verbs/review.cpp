@@ -23,10 +23,17 @@ Facts nothing_known(const Needs& needs) {
   return out;
 }
 
-int run_review(const std::string& services) {
+struct Options {
+  std::string services;
+  std::optional<std::string> config;
+};
+
+int run_review(const Options& options) {
+  const auto policy = read_config(options.config);
+  if (!policy) return complain("review", policy.error());
   std::optional<ManifestFacts> known;
-  if (!services.empty()) {
-    auto files = read_manifests({services});
+  if (!options.services.empty()) {
+    auto files = read_manifests({options.services});
     if (!files) return complain("review", files.error());
     auto facts = ManifestFacts::from(std::span(&files->front().manifest, 1), NoNamespace::any);
     if (!facts) return complain("review", facts.error());
@@ -38,29 +45,29 @@ int run_review(const std::string& services) {
   const auto review = reader.parse(*text);
   if (!review)
     return complain("review", {review.error().code, "standard input: " + review.error().what});
-  const Policy policy;
-  const Needs asked = needs(**review, policy);
+  const Needs asked = needs(**review, *policy);
   const Facts facts = known ? known->facts(asked, **review) : nothing_known(asked);
   std::string answer;
-  render(**review, decide(**review, policy, facts), answer);
+  render(**review, decide(**review, *policy, facts), answer);
   return write_output("review", answer);
 }
 
 }  // namespace
 
 void add_review(CLI::App& app, std::function<int()>& run) {
-  auto services = std::make_shared<std::string>();
+  auto options = std::make_shared<Options>();
   CLI::App& verb = *app.add_subcommand(
       "review", "Answer one AdmissionReview: stdin to stdout, as the webhook would");
-  verb.add_option("--services", *services,
+  verb.add_option("--services", options->services,
                   "Manifest with the Services (and pods) that are there; without it a Service is\n"
                   "judged by itself, and a pod's references are left")
       ->type_name("FILE");
+  add_config_option(verb, options->config);
   verb.footer(
       "The answer is an AdmissionReview; exit code 0 whether or not it changes anything.\n"
       "Example:\n"
       "  rayhook review --services cluster.yaml < review.json | jq -r .response.patch | base64 -d");
-  verb.callback([services, &run] { run = [services] { return run_review(*services); }; });
+  verb.callback([options, &run] { run = [options] { return run_review(*options); }; });
 }
 
 }  // namespace rayhook

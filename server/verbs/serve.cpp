@@ -4,8 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "server/server.hpp"
+#include "verb_io.hpp"
 
 namespace rayhook {
 namespace {
@@ -20,7 +22,10 @@ void add_seconds(CLI::App& verb, const std::string& flag, std::chrono::seconds& 
       ->check(CLI::Range(least, most));
 }
 
-int run_serve(const ServeOptions& options) {
+int run_serve(ServeOptions options) {
+  auto policy = read_config(options.config);
+  if (!policy) return complain("serve", policy.error());
+  options.policy = std::move(*policy);
   const Result<int> code = serve(options);
   if (code) return *code;
   std::fprintf(stderr, "rayhook serve: %s\n", code.error().what.c_str());
@@ -69,6 +74,7 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
       3600);
   add_seconds(verb, "--split-pods-interval", options->lookup.cluster.split_pods_every,
               "How often to look for pods that were made without Rayhook; 0: never", 0, 86400);
+  add_config_option(verb, options->config);
   verb.add_option("--log-level", *level, "What to log: debug, info, warn or error")
       ->type_name("LEVEL")
       ->capture_default_str()

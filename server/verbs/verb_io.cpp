@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "lib/config.hpp"
 #include "lib/review.hpp"
 
 namespace rayhook {
@@ -115,6 +116,23 @@ void add_color_option(CLI::App& verb, std::string& color) {
       ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
+}
+
+void add_config_option(CLI::App& verb, std::optional<std::string>& path) {
+  verb.add_option("--config", path,
+                  "Configuration, YAML (docs/configuration.md); without it, the defaults")
+      ->type_name("FILE");
+}
+
+Result<Policy> read_config(const std::optional<std::string>& path) {
+  if (!path) return Policy{};
+  if (*path == "-") return fail(Errc::bad_usage, "--config: takes a file, not standard input");
+  constexpr std::size_t kMaxBytes = 1024 * 1024;
+  const auto text = read_input(*path, kMaxBytes);
+  if (!text) return fail(text.error().code, "--config " + text.error().what);
+  auto policy = read_policy(*text);
+  if (!policy) return fail(policy.error().code, "--config " + *path + ": " + policy.error().what);
+  return policy;
 }
 
 bool wants_color(std::string_view color) {

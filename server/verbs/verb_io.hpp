@@ -2,12 +2,14 @@
 // What the verbs that read manifests have in common: input, output, complaints.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lib/error.hpp"
 #include "lib/manifest.hpp"
+#include "lib/policy.hpp"
 
 namespace CLI {
 class App;
@@ -39,6 +41,12 @@ struct InputFile {
 /// Adds `-f, --file` (several, required) and `--color`.
 void add_file_option(CLI::App& verb, std::vector<std::string>& files);
 void add_color_option(CLI::App& verb, std::string& color);
+
+/// Adds `--config`.
+void add_config_option(CLI::App& verb, std::optional<std::string>& path);
+
+/// Reads the file of `--config`; without one, the default policy. Errors name flag and file.
+[[nodiscard]] Result<Policy> read_config(const std::optional<std::string>& path);
 
 /// Whether to write ANSI escapes: `always`, `never`, or `auto`: to a terminal, if NO_COLOR is
 /// unset.

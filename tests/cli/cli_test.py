@@ -15,6 +15,7 @@ import unittest
 import yaml
 
 from certs_test import CertsTest  # noqa: F401: unittest finds it here
+from config_test import Config, Documentation, Effects  # noqa: F401: unittest finds them here
 from support import Rayhook, objects_of, patched, pod_of, containers_of, review_of, texts_of
 
 OPTIONS = None

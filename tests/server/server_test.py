@@ -509,6 +509,23 @@ class Start(Case):
         self.assertEqual(code, 2)
         self.assertIn("--client-ca", text)
 
+    def test_a_configuration_file(self):
+        path = self.pki.path("rayhook.yaml")
+        with open(path, "w") as file:
+            file.write("head: {words: [leader]}\n")
+        self.assertEqual(self.serve().wait_for(msg="starting")["config"], "none")
+        rayhook = self.serve("--config", path)
+        self.assertEqual(rayhook.wait_for(msg="starting")["config"], path)
+        with rayhook.connect() as client:
+            answer = client.post(service())
+        self.assertEqual(answer.json["response"]["auditAnnotations"]["reason"], "head-unclear")
+        with open(path, "w") as file:
+            file.write("head: {word: [leader]}\n")
+        code, text = self.refused_start("--config", path)
+        self.assertEqual(code, 1)
+        self.assertEqual(text, f"rayhook serve: --config {path}: there is no key \"head.word\"; the nearest one is words, "
+                               "under head\n")
+
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, add_help=False)

@@ -134,7 +134,13 @@ TEST(PodRule, TakesIpv6BracketsAway) {
   EXPECT_EQ(script("a [$RAY_HEAD_SERVICE_HOST]:6379"), "a ray-head:6379");
   EXPECT_EQ(script("a http://[$(RAY_HEAD_SERVICE_HOST)]:$(RAY_HEAD_SERVICE_PORT)/x"),
             "a http://ray-head:6379/x");
+  EXPECT_EQ(script("a \"[$RAY_HEAD_SERVICE_HOST]\":6379"), "a \"ray-head\":6379");
+  EXPECT_EQ(script("a http://[$RAY_HEAD_SERVICE_HOST]/x"), "a http://ray-head/x");
+  EXPECT_EQ(script("a ray://[$RAY_HEAD_SERVICE_HOST]"), "a ray://ray-head");
+  // Not those of an address.
   EXPECT_EQ(script("[ $RAY_HEAD_SERVICE_HOST ]"), "[ ray-head ]");
+  EXPECT_EQ(script("a --hosts=[$RAY_HEAD_SERVICE_HOST]"), "a --hosts=[ray-head]");
+  EXPECT_EQ(script("a x[$(RAY_HEAD_SERVICE_HOST)]:1"), "a x[ray-head]:1");
 }
 
 TEST(PodRule, RewritesEnvValues) {
@@ -348,9 +354,15 @@ TEST(PodRule, CuresHostNetworkTogetherWithARewrite) {
   EXPECT_EQ(out.reason(), "rewritten");
   EXPECT_EQ(out.object["spec"]["dnsPolicy"], "ClusterFirstWithHostNet");
   EXPECT_FALSE(run(out.object).patched());
+  EXPECT_EQ(out.decision.findings.back().where, "spec.dnsPolicy");
   const Decided left = run(pod, {.host_network_dns = HostNetworkDns::leave});
   EXPECT_EQ(left.reason(), "host-network");
   EXPECT_EQ(left.decision.warnings.size(), 1U);
+  ASSERT_EQ(left.decision.findings.size(), 2U);  // what was found is told all the same
+  for (const Finding& finding : left.decision.findings) {
+    EXPECT_EQ(finding.after, "");
+    EXPECT_EQ(finding.note, "the pod cannot resolve the Service's name");
+  }
   json silent = exec_pod({"python", "a.py"});
   silent["spec"]["hostNetwork"] = true;
   EXPECT_EQ(run(silent).reason(), "host-network");
@@ -407,7 +419,9 @@ TEST(PodRule, CutsRestoredVariablesInOrder) {
   EXPECT_EQ(less.env("A_PORT"), "tcp://a:6379");
   EXPECT_EQ(less.env("B_SERVICE_HOST"), "(none)");
   policy.max_restored_bytes = 10;
-  EXPECT_EQ(decide_object(shell_pod("x"), two, policy).reason(), "no-reference");
+  const Decided nothing = decide_object(shell_pod("x"), two, policy);
+  EXPECT_EQ(nothing.reason(), "no-reference");
+  EXPECT_EQ(nothing.decision.warnings.size(), 1U);
 }
 
 TEST(PodRule, PutsNoReservedWordWhereACommandMayBegin) {
