@@ -31,8 +31,8 @@ bare_tree() { # bare_tree RELEASE TREE CACHE
             return 1
         }
         rm -f "$tree"/var/cache/apt/archives/*.deb
-        tar -C "$tree" --one-file-system -cf "$bare.new" .
-        mv "$bare.new" "$bare"
+        tar -C "$tree" --one-file-system -cf "$bare.$$" .
+        mv "$bare.$$" "$bare"
         rm -rf --one-file-system "$tree"
         mkdir -p "$tree"
     fi

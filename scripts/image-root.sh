@@ -67,10 +67,11 @@ take() { # take FILE: what that file needs
     done < <(readelf --dynamic --wide "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 }
 take "$program"
-# The loader is where the program says.
+# The loader, which is one of them, is run where the program says.
 loader="$(readelf --program-headers --wide "$program" | sed -n 's/.*interpreter: \(.*\)\]/\1/p')"
+chmod 755 "$root/usr/lib/$triplet/${loader##*/}"
 mkdir -p "$root${loader%/*}"
-install -m 755 "$(readlink -f "$(find_library "${loader##*/}")")" "$root$loader"
+ln -s "/usr/lib/$triplet/${loader##*/}" "$root$loader"
 
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
 for package in "${packages[@]}"; do
@@ -86,14 +87,14 @@ sum="$(sha256sum "$program" | cut -d ' ' -f 1)"
 id() { tr -c 'A-Za-z0-9.\n' - <<<"SPDXRef-$1"; }
 
 package_entry() { # package_entry DEBIAN_NAME
-    local name release source
-    read -r name release source < <(dpkg-query --show --showformat '${Package} ${Version} ${source:Package}\n' "$1")
+    local name release source processor
+    read -r name release source processor < <(dpkg-query --show --showformat '${Package} ${Version} ${source:Package} ${Architecture}\n' "$1")
     cat <<ENTRY
     { "SPDXID": "$(id "$name")", "name": "$name", "versionInfo": "$release", "supplier": "Organization: Debian",
       "sourceInfo": "built from Debian's source package $source", "downloadLocation": "NOASSERTION", "filesAnalyzed": false,
       "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION", "copyrightText": "NOASSERTION",
       "externalRefs": [{ "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
-        "referenceLocator": "pkg:deb/debian/$name@${release//+/%2B}?arch=$architecture&distro=bookworm" }] }
+        "referenceLocator": "pkg:deb/debian/$name@$(sed 's/+/%2B/g; s/:/%3A/g' <<<"$release")?arch=$processor&distro=bookworm" }] }
 ENTRY
 }
 # Of these only headers or archives go into the program.

@@ -47,7 +47,8 @@ if ! buildah "${store[@]}" inspect --type image "$base" >/dev/null 2>&1; then
     source scripts/debian-tree.sh
     tree="$cache/tree"
     rm -rf --one-file-system "$tree"
-    bare_tree "$release" "$tree" "$cache"
+    mkdir -p "${cache%/*}/fresh" # shared with tests/fresh
+    bare_tree "$release" "$tree" "${cache%/*}/fresh"
     apt_as_here "$release" "$tree"
     container="$(buildah "${store[@]}" from scratch)"
     buildah "${store[@]}" add --quiet "$container" "$tree" / >/dev/null

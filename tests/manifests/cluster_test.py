@@ -226,6 +226,7 @@ class Suite:
         config = self.plane.get("configmap", volumes["config"]["configMap"]["name"], "-n", NAMESPACE)["data"]
         with open(os.path.join(folder, "config.yaml"), "w") as out:
             out.write(config["config.yaml"])
+        self.defaults(config["config.yaml"])
         self.address = self.plane.get("service", "rayhook", "-n", NAMESPACE)["spec"]["clusterIP"]
         subprocess.run(["ip", "address", "add", f"{self.address}/32", "dev", "lo"], check=True)
         kubeconfig, self.token = self.account("rayhook")
@@ -237,6 +238,18 @@ class Suite:
         def calls():
             return self.create(HEAD, "default", "--dry-run=server")[0]["spec"].get("clusterIP") == "None"
         self.rayhook.wait_until("the API server calls Rayhook", calls, 30)
+
+    def defaults(self, text):
+        """What stands in the shipped configuration as a comment is every key, with its default."""
+        shown = os.path.join(self.directory, "shown.yaml")
+        with open(shown, "w") as out:
+            out.write(re.sub(r"^#(?! )", "", text, flags=re.MULTILINE))
+
+        def in_force(*arguments):
+            return json.loads(render.run(self.arguments.rayhook, "config", "-o", "json", *arguments))
+        with open(shown) as file:
+            expect(list(yaml.safe_load(file)) == list(in_force()), "manifests/base/config.yaml shows other keys than there are")
+        expect(in_force("--config", shown) == in_force(), "manifests/base/config.yaml shows other values than the defaults")
 
     def start(self):
         self.rayhook = Process("rayhook", self.command, self.directory)

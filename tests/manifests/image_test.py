@@ -79,7 +79,6 @@ class Image(unittest.TestCase):
         wanted = set()
         for name in programs:
             wanted |= self.needed(os.path.join(self.root, name))
-        # The loader is there twice, under the name that the program gives and as a library.
         self.assertEqual({os.path.basename(name) for name in libraries}, wanted)
         for name, file in self.files.items():
             self.assertFalse(file.mode & (0 if file.issym() else 0o6022), f"{name}: mode {file.mode:o}")
