@@ -184,7 +184,7 @@ struct Option {
 
 /// `place` is a function from the policy to the member that the option sets.
 template <class Type, class Place>
-Option option(std::string_view group, std::string_view name, Type type, Place place) {
+Option option(std::string_view group, std::string_view name, const Type& type, Place place) {
   return {group, name,
           [type, place](const std::string& key, const Json& value, Policy& policy) {
             return type.read(key, value, place(policy));

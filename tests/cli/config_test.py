@@ -233,15 +233,18 @@ class Effects(ConfigTest):
                 self.assertEqual(self.arg("", HEAD, self.pod(text)), after)
 
 
+# `  -o,--output FORMAT:{text,json}=text …`: the flag, its type with what may stand there, its default.
+FLAG = re.compile(r"  (?P<flag>(-\w,)?--[\w-]+)( [A-Z]+(:(INT in \[[^]]*\]|\{[^}]*\}|[A-Z]+))?)?"
+                  r"(=(?P<default>[^\s,]+(, [^\s,]+)*))?( \.\.\.)?(?P<required> REQUIRED\b)?.*")
+
+
 def flags_of(help_text):
     """{flag: default} as `--help` has them; a required one is "required"."""
     flags = {}
     for line in help_text.splitlines():
-        match = re.fullmatch(r"  ((?:-\w,)?--[\w-]+)(.*?)(?:  .*)?", line)
-        if not match or match.group(1) in ("-h,--help", "--version"):
-            continue
-        default = re.search(r"=(\S+)", match.group(2))
-        flags[match.group(1)] = "required" if "REQUIRED" in match.group(2) else default.group(1) if default else ""
+        if re.match(r"  -(?!h,--help)(?!-version)", line):
+            match = FLAG.fullmatch(line)
+            flags[match["flag"]] = "required" if match["required"] else match["default"] or ""
     return flags
 
 
@@ -281,6 +284,12 @@ class Documentation(ConfigTest):
         self.assertEqual(yaml.safe_load(example.read_text()), self.defaults)
         done = self.rayhook.run("config", "--config", str(example), "-o", "json")
         self.assertEqual(json.loads(done.stdout), self.defaults, done.stderr)
+
+    def test_the_manifests_have_all_defaults_as_comments(self):
+        text = (ROOT / "manifests/base/config.yaml").read_text()
+        self.assertIsNone(yaml.safe_load(text))
+        keys = re.sub(r"^#(?! \S)", "", text, flags=re.MULTILINE)  # `# Prose`, but `#key:` and `#  key:`
+        self.assertEqual(yaml.safe_load(keys), self.defaults)
 
     def told(self, *verb):
         """{verb: {flag: default}} of this verb and those below it, by their `--help`."""
