@@ -234,8 +234,8 @@ class Effects(ConfigTest):
 
 
 # `  -o,--output FORMAT:{text,json}=text …`: the flag, its type with what may stand there, its default.
-FLAG = re.compile(r"  (?P<flag>(-\w,)?--[\w-]+)( [A-Z]+(:(INT in \[[^]]*\]|\{[^}]*\}|[A-Z]+))?)?"
-                  r"(=(?P<default>[^\s,]+(, [^\s,]+)*))?( \.\.\.)?(?P<required> REQUIRED\b)?.*")
+FLAG = re.compile(r"  (?P<flag>(-\w,)?--[\w-]+)( [A-Z]+(:([A-Z]+ in \[[^]]*\]|\{[^}]*\}|[A-Z]+))?)?"
+                  r"(=(?P<default>[^\s,]+(, [^\s,]+)*))?( \.\.\.)?(?P<required> REQUIRED\b)?( .*)?")
 
 
 def flags_of(help_text):
@@ -244,6 +244,8 @@ def flags_of(help_text):
     for line in help_text.splitlines():
         if re.match(r"  -(?!h,--help)(?!-version)", line):
             match = FLAG.fullmatch(line)
+            if not match:
+                raise AssertionError("not understood: " + line)
             flags[match["flag"]] = "required" if match["required"] else match["default"] or ""
     return flags
 
