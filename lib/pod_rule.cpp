@@ -41,7 +41,10 @@ class PodDecision {
   Decision decide() {
     survey();
     if (awaited_ && !review_.dry_run && controller_retries(pod_)) return wait_for(*awaited_);
-    if (cared_.empty()) return leave(reason_for_leaving());
+    if (cared_.empty()) {
+      list_mentions();
+      return leave(reason_for_leaving());
+    }
     fill_table();
     for (const Container& container : pod_.containers) look_at(container);
     if (edits_.empty() && restored_.empty()) {
@@ -78,6 +81,7 @@ class PodDecision {
     named_.resize(facts_.services.size());
     caring_.resize(facts_.services.size());
     mentions_.resize(pod_.containers.size());
+    has_mention_.resize(pod_.containers.size());
     for (std::size_t c = 0; c < pod_.containers.size(); ++c) survey(pod_.containers[c], c);
     choose_cared();
   }
@@ -114,6 +118,7 @@ class PodDecision {
         note(pod_.texts[i], mention, mentions_[c]);
       }
     }
+    has_mention_[c] = filled;
   }
 
   void note(const Text& text, const Mention& mention, std::vector<std::uint32_t>& in_container) {
@@ -256,6 +261,15 @@ class PodDecision {
                              {},
                              why_left(mention, i, has_command)});
       }
+    }
+  }
+
+  /// The same for a pod beside no Service of concern: which names it has, and why they stay.
+  void list_mentions() {
+    for (std::size_t c = 0; c < pod_.containers.size(); ++c) {
+      if (!has_mention_[c]) continue;
+      own_.fill(pod_, pod_.containers[c]);
+      find_left(pod_.containers[c], 0);
     }
   }
 
@@ -466,6 +480,7 @@ class PodDecision {
   std::vector<std::optional<Caring>> caring_;         // by fact; see caring()
   std::vector<std::uint32_t> cared_;                  // facts with variables of concern
   std::vector<std::vector<std::uint32_t>> mentions_;  // by container: facts it names
+  std::vector<bool> has_mention_;                     // by container: any, of whatever Service
   std::vector<TextEdits> edits_;
   std::vector<Restored> restored_;
   std::vector<Finding> findings_;

@@ -10,9 +10,10 @@
 
 namespace rayhook {
 
-/// Appends the log line of a decision: who asked for what, what was decided and why, what was
-/// replaced by what. No bodies, and of the user only the name. Every text is cut to a sane length;
-/// at Log::kLineBytes the list of changes ends with `changesOmitted`. Pure, but for the time.
+/// Appends the log line of a decision (docs/audit-log.md): who asked for what, what was decided and
+/// why, what the user was told, what was replaced by what. No bodies, and of the user only the
+/// name. Every text is cut to a sane length; at Log::kLineBytes the list of changes ends with
+/// `changesOmitted`. Pure, but for the time.
 void append_decision_line(std::string& out, const Review& review, const Decision& decision,
                           Mode mode, std::size_t patch_bytes,
                           std::chrono::steady_clock::duration took, LogLevel level);

@@ -31,8 +31,31 @@ std::size_t sequence_length(std::string_view text) {
   return 0;
 }
 
+constexpr char kHex[] = "0123456789abcdef";
+
+/// What is valid in a JSON text, and yet may break or turn a line for those who look at it: control
+/// characters past ASCII (U+009B begins terminal commands), line separators, direction marks.
+bool misleads(unsigned code) {
+  return (code >= 0x80 && code <= 0x9F) || code == 0x200E || code == 0x200F ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+}
+
+/// The code point of a sequence of two or three bytes, 0 for any other.
+unsigned code_point(std::string_view sequence) {
+  const auto bits = [&](std::size_t i, unsigned mask) {
+    return static_cast<unsigned char>(sequence[i]) & mask;
+  };
+  if (sequence.size() == 2) return bits(0, 0x1F) << 6 | bits(1, 0x3F);
+  if (sequence.size() == 3) return bits(0, 0x0F) << 12 | bits(1, 0x3F) << 6 | bits(2, 0x3F);
+  return 0;
+}
+
+void append_code(std::string& out, unsigned code) {
+  out += "\\u";
+  for (int shift = 12; shift >= 0; shift -= 4) out += kHex[code >> shift & 15];
+}
+
 void append_escape(std::string& out, unsigned char c) {
-  static constexpr char kHex[] = "0123456789abcdef";
   switch (c) {
     case '"':
       out += "\\\"";
@@ -50,9 +73,7 @@ void append_escape(std::string& out, unsigned char c) {
       out += "\\t";
       return;
     default:
-      out += "\\u00";
-      out += kHex[c >> 4];
-      out += kHex[c & 15];
+      append_code(out, c);
   }
 }
 
@@ -74,6 +95,9 @@ void append_log_string(std::string& out, std::string_view text, std::size_t limi
     } else if (length == 1 && (c < 0x20 || c == '"' || c == '\\' || c == 0x7F)) {
       append_escape(out, c);
       ++at;
+    } else if (const unsigned code = code_point(text.substr(at, length)); misleads(code)) {
+      append_code(out, code);
+      at += length;
     } else {
       out += text.substr(at, length);
       at += length;
@@ -117,6 +141,12 @@ JsonLine& JsonLine::raw(std::string_view name, std::string_view value) {
 JsonLine& JsonLine::begin_array(std::string_view name) {
   key(name);
   out_ += '[';
+  return *this;
+}
+
+JsonLine& JsonLine::element(std::string_view value, std::size_t limit) {
+  if (out_.back() != '[') out_ += ',';
+  append_log_string(out_, value, limit);
   return *this;
 }
 

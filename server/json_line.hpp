@@ -10,7 +10,8 @@ namespace rayhook {
 
 /// Appends `text` as a JSON string, quotes included, cut to at most `limit` bytes of the source (at
 /// the end of a character; `…` says so). Whatever the bytes are, the result is valid UTF-8 on one
-/// line: control characters are escaped, bytes that are no UTF-8 become U+FFFD.
+/// line: whatever a viewer could take for a line's end, a terminal command or a change of direction
+/// is escaped, bytes that are no UTF-8 become U+FFFD.
 void append_log_string(std::string& out, std::string_view text, std::size_t limit);
 
 /// Writes one JSON object on one line, member by member: what log lines are made with. Keys must
@@ -28,8 +29,9 @@ class JsonLine {
   /// `value` is JSON already.
   JsonLine& raw(std::string_view key, std::string_view value);
 
-  /// Opens and closes arrays and the objects in them.
+  /// Opens and closes arrays; their texts, and the objects in them.
   JsonLine& begin_array(std::string_view key);
+  JsonLine& element(std::string_view value, std::size_t limit = kTextLimit);
   JsonLine& end_array();
   JsonLine& begin_object();
   JsonLine& end_object();

@@ -291,6 +291,18 @@ TEST(PodRule, SaysWhyItCannotKnow) {
   EXPECT_EQ(decide_object(own, {}).reason(), "own-variables");
 }
 
+TEST(PodRule, SaysWhichNamesItLeftThoughNothingIsChanged) {
+  Facts facts;
+  facts.services.push_back({"ray-head", Known::absent, nullptr, {}});
+  const Decided out = decide_object(shell_pod("a $RAY_HEAD_SERVICE_HOST"), facts);
+  EXPECT_EQ(out.reason(), "service-absent");
+  ASSERT_EQ(out.decision.findings.size(), 1U);
+  const Finding& finding = out.decision.findings.front();
+  EXPECT_EQ(finding.before, "RAY_HEAD_SERVICE_HOST");
+  EXPECT_EQ(finding.after, "");
+  EXPECT_EQ(finding.note, "there is no such Service");
+}
+
 /// A pod that looks for a head which is not there yet, made by such a controller.
 Decided awaiting(const std::string& api, const std::string& kind, bool retry = true,
                  bool dry_run = false) {

@@ -32,6 +32,13 @@ TEST(LogString, EscapesWhatJsonWants) {
   EXPECT_EQ(escaped("ä€😀"), "\"ä€😀\"");
 }
 
+TEST(LogString, WhatMisleadsAViewerIsEscaped) {
+  EXPECT_EQ(escaped("\u0085\u009b31m"), R"("\u0085\u009b31m")") << "C1 controls";
+  EXPECT_EQ(escaped("a\u2028b\u2029c"), R"("a\u2028b\u2029c")") << "line separators";
+  EXPECT_EQ(escaped("\u200e\u202e\u2066\u2069"), R"("\u200e\u202e\u2066\u2069")") << "directions";
+  EXPECT_EQ(escaped("\u00a0\u2027\u202f\u2065\u206a"), "\"\u00a0\u2027\u202f\u2065\u206a\"");
+}
+
 TEST(LogString, BytesThatAreNoUtf8AreReplaced) {
   EXPECT_EQ(escaped("\xff"), "\"\xEF\xBF\xBD\"");
   EXPECT_EQ(escaped("\xc3("), "\"\xEF\xBF\xBD(\"");
@@ -87,7 +94,9 @@ TEST_F(DecisionLine, SaysWhoWhatAndWhy) {
   const json parsed = json::parse(line());
   json rest = parsed;
   rest.erase("ts");
-  EXPECT_EQ(rest, json::parse(R"({"level":"info","msg":"decision","uid":"u1","namespace":"team-a",
+  EXPECT_EQ(
+      rest,
+      json::parse(R"({"level":"info","msg":"decision","schema":1,"uid":"u1","namespace":"team-a",
     "generateName":"worker-","kind":"Pod","operation":"CREATE",
     "user":"system:serviceaccount:kube-system:replicaset-controller","dryRun":false,
     "reason":"rewritten","outcome":"patch","mode":"mutate","changes":[
@@ -96,6 +105,16 @@ TEST_F(DecisionLine, SaysWhoWhatAndWhy) {
     "patchBytes":123,"durationMicros":45})"));
   EXPECT_THAT(parsed["ts"].get<std::string>(),
               testing::MatchesRegex(R"(....-..-..T..:..:..\....Z)"));
+}
+
+TEST_F(DecisionLine, SaysWhatTheUserWasTold) {
+  EXPECT_FALSE(json::parse(line()).contains("warnings"));
+  EXPECT_FALSE(json::parse(line()).contains("message"));
+  decision.warnings.assign(10, "mind the \"gap\"");
+  decision.deny_message = "not yet";
+  const json parsed = json::parse(line());
+  EXPECT_EQ(parsed["warnings"], json(std::vector<std::string>(8, "mind the \"gap\"")));
+  EXPECT_EQ(parsed["message"], "not yet");
 }
 
 TEST_F(DecisionLine, CannotBeForged) {
@@ -116,6 +135,7 @@ TEST_F(DecisionLine, IsNeverLong) {
   review.uid = review.ns = review.generate_name = review.user = review.kind_name = big;
   review.operation = big;
   decision.findings.assign(kMaxFindings, {big, big, big, ""});
+  decision.warnings.assign(kMaxFindings, std::string(120, '"'));
   const std::string out = line();
   EXPECT_LT(out.size(), 2 * Log::kLineBytes);
   const json parsed = json::parse(out);
