@@ -5,8 +5,10 @@
 In a fenced block marked `console`, and in the comments that begin an example, a line `$ COMMAND` is run from the
 repository's root if it calls build/release/bin/rayhook; of `make GOAL` only the goal's existence is checked. Lines
 after it up to the next `$ ` must appear in the output in this order; `…` stands for anything, also within a line.
-Links to files in the repository must lead somewhere."""
+Links to files in the repository must lead somewhere, and those to a heading find it. The closed lists that pages show
+(reasons, messages of the log) are those of the code."""
 
+import json
 import os
 import re
 import subprocess
@@ -80,15 +82,69 @@ def run(command, expected):
     return f"this line does not come: {line}\nwhat came:\n{output}" if line is not None else None
 
 
+def anchors(text):
+    """What links into a page may name: its headings as GitHub writes them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def dead_links(path, text):
-    for match in re.finditer(r"\]\(([^)#\s]+)(#[^)]*)?\)", text):
-        target = match.group(1)
-        if "://" not in target and not os.path.exists(os.path.join(ROOT, os.path.dirname(path), target)):
+    for match in re.finditer(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text):
+        target, anchor = match.groups()
+        if "://" in target or not (target or anchor):
+            continue
+        where = os.path.normpath(os.path.join(os.path.dirname(path), target)) if target else path
+        if not os.path.exists(os.path.join(ROOT, where)):
             yield text.count("\n", 0, match.start()) + 1, f"the link leads nowhere: {target}"
+        elif anchor and where.endswith(".md") and anchor not in anchors(read(where)):
+            yield text.count("\n", 0, match.start()) + 1, f"{where} has no such heading: {anchor}"
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def reasons():
+    """The closed list, in its order."""
+    return re.findall(r'\{Reason::\w+, "([a-z-]+)"', read("lib/reason.cpp"))
+
+
+def log_messages():
+    """What the server logs besides decisions: each `event(LogLevel::…, "…")`, its literals put together."""
+    for path in tracked("server/*.cpp"):
+        for call in re.finditer(r"\bevent\(\s*LogLevel::\w+,(.*?)(?:\{|\);)", read(path), re.DOTALL):
+            for message in re.findall(r'"(?:[^"]|"\s*")*"', call.group(1)):  # two of them: a ternary
+                yield re.sub(r'"\s*"', "", message).strip('"')
+
+
+def pages_and_code():
+    """(path, what is wrong): lists that stand both on a page and in the code."""
+    page = "docs/troubleshooting.md"
+    headings = re.findall(r"^### `([a-z-]+)`$", read(page), re.MULTILINE)
+    if headings != reasons():
+        yield page, f"its reasons are not those of lib/reason.cpp, or not in their order: {set(headings) ^ set(reasons()) or 'order'}"
+    page = "docs/audit-log.schema.json"
+    if json.loads(read(page))["$defs"]["decision"]["properties"]["reason"]["enum"] != reasons():
+        yield page, "its reasons are not those of lib/reason.cpp, in their order"
+    page = "docs/audit-log.md"
+    table = read(page).partition("## Other lines")[2]
+    shown = [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)][1:]
+    said = set(log_messages())
+    known = {name: {message for message in said if message == name or (name.endswith("…") and message.startswith(name[:-1].rstrip()))}
+             for name in shown}
+    for name, messages in known.items():
+        if not messages:
+            yield page, f"the server logs no line with this msg: {name}"
+    for message in said - set().union(*known.values()):
+        yield page, f"a msg of the server's is missing: {message}"
 
 
 def main():
     count = wrong = 0
+    for path, problem in pages_and_code():
+        wrong += 1
+        print(f"{path}: {problem}")
     for path in tracked("*.md", "examples/*.yaml"):
         with open(os.path.join(ROOT, path), encoding="utf-8") as file:
             text = file.read()
