@@ -26,7 +26,7 @@ packages() { # packages GROUP: one name a line
         printf '%s\n' libgtest-dev libgmock-dev libbenchmark-dev clang-format-19 clang-tidy-19 shellcheck \
             python3 python3-yaml python3-jsonschema jq openssl curl git dash util-linux
         ;;
-    e2e) printf '%s\n' python3 python3-yaml openssl git ca-certificates ;;
+    e2e) printf '%s\n' python3 python3-yaml jq openssl git ca-certificates ;;
     manifests) printf '%s\n' python3 python3-yaml python3-pip openssl git ca-certificates yamllint iproute2 util-linux ;;
     image) printf '%s\n' buildah debootstrap git ;;
     build:*)

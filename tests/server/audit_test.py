@@ -303,7 +303,7 @@ class Answers(Case):
             file.write(json.dumps({"kind": "Event", "stage": "ResponseComplete", "verb": "create", "user": {"username": "carol"},
                                    "objectRef": {"resource": "pods", "namespace": "team-b", "name": "p"}, "responseStatus": {"code": 201},
                                    "requestReceivedTimestamp": "2026-01-02T03:04:06.000000Z", "annotations": {
-                                       "failed-open.mutating.webhook.admission.k8s.io/round_0_index_1": "pods.enforce.rayhook"}}) + "\n")
+                                       "failed-open.mutation.webhook.admission.k8s.io/round_0_index_1": "pods.enforce.rayhook"}}) + "\n")
         with open(PAGE, encoding="utf-8") as file:
             commands = re.findall(r"```sh\n(jq .*?)```", file.read(), re.DOTALL)
         outputs = []
