@@ -8,6 +8,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+arguments=("$@")
 architecture=amd64
 again=no
 while (($#)); do
@@ -31,6 +32,10 @@ if [[ "$(id -u)" != 0 ]]; then
     exit 77
 fi
 scripts/install-deps.sh image >&2
+# buildah's mounts are made in a namespace of their own, so that none outlives this script, however it ends.
+if [[ "${RAYHOOK_IMAGE_INSIDE:-}" != yes ]]; then
+    RAYHOOK_IMAGE_INSIDE=yes exec unshare --mount --propagation private "$PWD/scripts/image.sh" "${arguments[@]}"
+fi
 
 cache="${RAYHOOK_CACHE:-$HOME/.cache/rayhook}/image"
 mkdir -p "$cache" build/image
@@ -40,6 +45,7 @@ export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=overlay
 store=(--root "$cache/storage" --runroot "$cache/run")
 release=bookworm
 base="debian:$release-slim"
+buildah "${store[@]}" rm --all >/dev/null # what an earlier run that was killed left
 
 if ! buildah "${store[@]}" inspect --type image "$base" >/dev/null 2>&1; then
     say "making $base (about a minute; kept for the next time)"

@@ -28,7 +28,7 @@ packages() { # packages GROUP: one name a line
         ;;
     e2e) printf '%s\n' python3 python3-yaml jq openssl git ca-certificates ;;
     manifests) printf '%s\n' python3 python3-yaml python3-pip openssl git ca-certificates yamllint iproute2 util-linux ;;
-    image) printf '%s\n' buildah debootstrap git ;;
+    image) printf '%s\n' buildah debootstrap git util-linux ;;
     build:*)
         local other="${1#build:}" name
         if [[ "$other" == "$(dpkg --print-architecture)" ]]; then
