@@ -51,7 +51,7 @@ class ControlPlane:
         self.processes.remove(self.server)
         self.start_api_server()
 
-    def start(self):
+    def start(self, controllers=True):
         peer, etcd = f"http://127.0.0.1:{self.peer_port}", f"http://127.0.0.1:{self.etcd_port}"
         self.spawn("etcd", "--data-dir", os.path.join(self.directory, "etcd"), "--unsafe-no-fsync", "--name=e2e",
                    f"--listen-client-urls={etcd}", f"--advertise-client-urls={etcd}", f"--listen-peer-urls={peer}",
@@ -68,12 +68,15 @@ class ControlPlane:
             "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={accounts}.pub",
             f"--service-account-signing-key-file={accounts}", "--allow-privileged=true", *self.server_flags]
         self.start_api_server()
-        controllers = self.spawn(
+        if controllers:
+            self.start_controllers()
+
+    def start_controllers(self):
+        self.spawn(
             "kube-controller-manager", f"--kubeconfig={self.admin}", "--leader-elect=false", "--bind-address=127.0.0.1",
             f"--secure-port={self.controllers_port}", f"--cert-dir={self.directory}", "--kube-api-qps=400", "--kube-api-burst=800",
             "--controllers=deployment-controller,replicaset-controller,statefulset-controller,daemonset-controller,"
-            "job-controller,cronjob-controller,namespace-controller,garbage-collector-controller")
-        controllers.check()
+            "job-controller,cronjob-controller,namespace-controller,garbage-collector-controller").check()
 
     def start_api_server(self):
         self.server = self.spawn("kube-apiserver", *self.api_server_flags)

@@ -108,7 +108,8 @@ class Webhook:
                 "admissionReviewVersions": ["v1"], "sideEffects": "None", "timeoutSeconds": 5,
                 "failurePolicy": "Ignore", "reinvocationPolicy": "IfNeeded",
                 "namespaceSelector": {"matchExpressions": [
-                    {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}]},
+                    {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]},
+                    {"key": "rayhook/mode", "operator": "NotIn", "values": ["ignore", "audit"]}]},
             }],
         }
 
