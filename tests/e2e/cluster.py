@@ -138,7 +138,7 @@ class Cluster(Replicas):
         # 2. The workloads that mention it.
         for one in ("deployment/shell-workers", "deployment/code-reader", "statefulset/kubelet-workers"):
             kubectl("rollout", "restart", one, "-n", old)
-            kubectl("rollout", "status", one, "-n", old, "--timeout=50s")
+            kubectl("rollout", "status", one, "-n", old, "--timeout=150s")
         bare = self.api.get("pods", old, "bare-reader")
         done = self.plane.shell(f"kubectl -n {old} get pod {bare['metadata']['name']} -o json | kubectl -n {old} replace --force -f -")
         expect(done.returncode == 0, done.stderr)

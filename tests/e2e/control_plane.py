@@ -21,12 +21,12 @@ class ControlPlane:
         self.ca = pki.Authority(directory, "cluster")
         self.etcd_port, self.peer_port, self.port, self.controllers_port = free_ports(4)
         self.url = f"https://127.0.0.1:{self.port}"
-        self.admin_pair = self.ca.issue("admin", "/O=system:masters/CN=admin")
-        self.admin = self.kubeconfig("admin", self.admin_pair)
+        self.admin = self.kubeconfig("admin", "/O=system:masters/CN=admin")
+        self.admin_pair = self.ca.pair("admin")
 
-    def kubeconfig(self, name, pair):
-        """A kubeconfig whose user has this client certificate and key."""
-        cert, key = pair
+    def kubeconfig(self, name, subject):
+        """A kubeconfig whose user is a client certificate of that subject."""
+        cert, key = self.ca.issue(name, subject)
         path = os.path.join(self.directory, f"{name}.kubeconfig")
         with open(path, "w") as out:
             json.dump({
@@ -88,12 +88,12 @@ class ControlPlane:
     def run(self, *arguments, stdin=None, kubeconfig=None):
         """kubectl, as the administrator or as another."""
         return subprocess.run([os.path.join(self.programs, "kubectl"), "--kubeconfig", kubeconfig or self.admin, *arguments],
-                              input=stdin, capture_output=True, text=True, timeout=60,
+                              input=stdin, capture_output=True, text=True, timeout=180,
                               env={"HOME": self.directory, "PATH": "/usr/bin:/bin"})
 
     def shell(self, command):
         """A command line with kubectl in it, as the administrator would type it."""
-        return subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=120,
+        return subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=180,
                               env={"HOME": self.directory, "PATH": f"{self.programs}:/usr/bin:/bin", "KUBECONFIG": self.admin})
 
     def kubectl(self, *arguments, stdin=None):

@@ -9,6 +9,7 @@ import time
 
 import yaml
 
+from dashboard import Dashboard
 from node import Node
 from processes import Process, free_ports, wait_until
 from ray import headless
@@ -38,18 +39,19 @@ def cluster_spec(ports):
             "workerGroupSpecs": [{"groupName": "small", "replicas": 1, "minReplicas": 1, "maxReplicas": 2, "rayStartParams": {}, **group("ray-worker")}]}
 
 
-def service(name):
+def service(name, ports):
     return {"apiVersion": "ray.io/v1", "kind": "RayService", "metadata": {"name": name}, "spec": {
         "serveConfigV2": yaml.safe_dump({"applications": [{"name": "app", "import_path": "app:deployment", "route_prefix": "/"}]}),
-        "rayClusterConfig": cluster_spec(())}}
+        "rayClusterConfig": cluster_spec(ports)}}
 
 
 # A cluster whose Service has a port named gcs-server is of KubeRay 1.3 or later: a ClusterIP there is meant.
-OLD_PORTS = (("redis", 6379), ("client", 10001), ("dashboard", 8265))
+SERVE = (("serve", 8000), ("client", 10001), ("dashboard", 8265))
+OLD_PORTS, NEW_PORTS = (("redis", 6379), *SERVE), (("gcs-server", 6379), *SERVE)
 OBJECTS = [cluster("plain", ()), cluster("old-ports", OLD_PORTS),
-           cluster("serving", (("serve", 8000), ("gcs-server", 6379), ("client", 10001), ("dashboard", 8265)),
-                   annotations={"ray.io/enable-serve-service": "true"}),
-           service("app")]
+           cluster("serving", NEW_PORTS, annotations={"ray.io/enable-serve-service": "true"}),
+           service("app", NEW_PORTS), service("old-app", OLD_PORTS)]
+HEADS, SERVES = 7, 3  # of the five clusters and, once more, of the two RayServices; of those and `serving`
 
 
 class KubeRay(Scenarios):
@@ -57,6 +59,8 @@ class KubeRay(Scenarios):
         super().__init__(arguments, directory)
         self.webhook = Webhook(arguments.rayhook, self.plane, directory)
         self.started.append(self.webhook)
+        self.dashboard = Dashboard()
+        self.started.append(self.dashboard)
         self.operators = []
         self.rows = []
 
@@ -67,11 +71,12 @@ class KubeRay(Scenarios):
         # The newer ones, as in an upgrade; kubectl follows no link to a directory.
         crds = os.path.realpath(os.path.join(self.arguments.bin, "kuberay-1.5.0-crds"))
         self.plane.kubectl("create", "-f", crds)
-        self.plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        self.plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=150s")
         for version, mode in OPERATORS:
             space = self.api.namespace(namespace(version, mode))
             metrics, probe = free_ports(2)
-            environment = {**os.environ, "ENABLE_RAY_HEAD_CLUSTER_IP_SERVICE": "true" if mode == "cluster-ip" else "false"}
+            # Only what is asked of Ray itself is plain HTTP, and so goes to the dashboard.
+            environment = {**os.environ, "HTTP_PROXY": self.dashboard.url, "ENABLE_RAY_HEAD_CLUSTER_IP_SERVICE": "true" if mode == "cluster-ip" else "false"}
             operator = Process(f"operator-{space}", [
                 os.path.join(self.arguments.bin, f"kuberay-{version}"), "--kubeconfig", self.plane.admin, "--watch-namespace", space,
                 "--metrics-addr", f"127.0.0.1:{metrics}", "--health-probe-bind-address", f"127.0.0.1:{probe}",
@@ -88,25 +93,26 @@ class KubeRay(Scenarios):
     def services(self, space):
         return {one["metadata"]["name"]: one for one in self.api.list("services", space)}
 
-    def head_services(self, space):
-        return {one["metadata"]["labels"]["ray.io/cluster"]: one for one in self.services(space).values()
-                if one["metadata"].get("labels", {}).get("ray.io/node-type") == "head"}
+    def kinds(self, space):
+        """Head Services and Serve Services, by name."""
+        heads, serves = {}, {}
+        for name, one in self.services(space).items():
+            (heads if one["metadata"]["labels"].get("ray.io/node-type") == "head" else serves)[name] = one
+        return heads, serves
 
     def reconciled(self):
         for (version, mode), operator in zip(OPERATORS, self.operators, strict=True):
             space = namespace(version, mode)
 
             def done(space=space):
-                heads = self.head_services(space)
-                clusters = self.api.list("rayclusters", space)
-                pods = self.api.list("pods", space)
-                ready = [one["metadata"]["name"] for one in clusters if one.get("status", {}).get("state") == "ready"]
-                return len(clusters) == 4 and len(heads) == 4 and len(pods) == 8 and len(ready) == 4 and len(self.services(space)) >= 5
+                heads, serves = self.kinds(space)
+                states = [one.get("status", {}).get("state") for one in self.api.list("rayclusters", space)]
+                return states == ["ready"] * 5 and len(heads) == HEADS and len(serves) == SERVES
             try:
-                operator.wait_until(f"four clusters are ready in {space}", done, 120)
+                operator.wait_until(f"five clusters and two RayServices are ready in {space}", done, 120)
             except TimeoutError:
                 say(f"      {space}: {[(o['metadata']['name'], o.get('status', {}).get('state')) for o in self.api.list('rayclusters', space)]}, "
-                    f"Services {list(self.services(space))}, {len(self.api.list('pods', space))} pods")
+                    f"Services {list(self.services(space))}")
                 raise
 
     def as_designed(self):
@@ -132,7 +138,6 @@ class KubeRay(Scenarios):
                     expect(not converted and not headless(one), f"{space}/{name} is not a head's: {one}")
                 self.rows.append([f"v{version}", mode, name, one["spec"].get("clusterIP") == "None" and "headless" or "cluster IP",
                                   "Rayhook" if converted else "KubeRay", said.get((space, name), "")])
-            expect(any("serve" in name for name in self.services(space)), f"no serve Service in {space}: the test tests nothing")
         expect(any(row[4] == "Rayhook" for row in self.rows), "nothing was converted: the test tests nothing")
 
     def versions(self):
@@ -164,16 +169,55 @@ class KubeRay(Scenarios):
         expect(more == 0, f"{more:.0f} writes of Services in {self.arguments.seconds} s")
         say(f"      {len(versions)} Services, no write in {self.arguments.seconds} s, with {touched} changes of each of {len(ready)} RayClusters")
 
-    def made_anew(self):
-        """Somebody deletes head Services: the operator makes them anew, and Rayhook converts them anew."""
+    def made_anew(self, name="old-ports-head-svc"):
+        """Somebody deletes a head Service: the operator makes it anew. Gives what it is then, by namespace and mode."""
+        found = {}
         for version, mode in OPERATORS:
             space = namespace(version, mode)
-            before = self.head_services(space)["old-ports"]
-            self.api.delete("services", space, before["metadata"]["name"])
+            old = self.api.get("services", space, name)["metadata"]["uid"]
+            self.api.delete("services", space, name)
+
+            def made(space=space, old=old):
+                now = self.services(space).get(name)
+                return now if now and now["metadata"]["uid"] != old else None
+            found[space, mode] = wait_until(f"the operator makes {name} anew in {space}", made, 60)
+        return found
+
+    def converted_anew(self):
+        for (space, _), now in self.made_anew().items():
+            expect(headless(now), f"{space}: {now['spec']}")
+
+    def upgraded(self):
+        """A RayService is changed: the operator makes a second cluster and leads the head Service there. That is an
+        update, so it stays as headless as it was."""
+        was = {}
         for version, mode in OPERATORS:
             space = namespace(version, mode)
-            made = wait_until(f"the operator makes it anew in {space}", lambda space=space: self.head_services(space).get("old-ports"), 60)
-            expect(headless(made), f"{space}: {made['spec']}")
+            for name in ("app", "old-app"):
+                was[space, name] = self.api.get("services", space, f"{name}-head-svc")
+                self.api.merge("rayservices", space, name, {"spec": {"rayClusterConfig": {"rayVersion": "2.47.0"}}})
+        for (space, name), before in was.items():
+            def moved(space=space, name=name, before=before):
+                now = self.api.get("services", space, f"{name}-head-svc")
+                return now if now["spec"]["selector"] != before["spec"]["selector"] else None
+            now = wait_until(f"{name}-head-svc in {space} leads to the second cluster", moved, 120)
+            expect(headless(now) == headless(before), f"{space}/{name}: {before['spec']} became {now['spec']}")
+            marks = [one["metadata"].get("annotations", {}).get("rayhook/converted") for one in (before, now)]
+            expect(marks[0] == marks[1], f"{space}/{name}: rayhook/converted was {marks[0]} and is {marks[1]}")
+
+    def other_settings(self):
+        """`kuberay: convert` and `ignore`, for the same Services made anew by the operator."""
+        for setting, wanted in (("convert", True), ("ignore", False)):
+            self.webhook.stop()
+            path = os.path.join(self.directory, f"{setting}.yaml")
+            with open(path, "w") as out:
+                out.write(f"kuberay: {setting}\n")
+            self.webhook.arguments = ("--config", path)
+            self.webhook.start()
+            for name in ("plain-head-svc", "old-ports-head-svc"):
+                for (space, mode), now in self.made_anew(name).items():
+                    # In its other mode the operator makes it headless by itself.
+                    expect(headless(now) == (wanted or mode == "headless"), f"{setting}, {space}/{name}: {now['spec']}")
 
     def run(self):
         self.plane.start()
@@ -188,7 +232,9 @@ class KubeRay(Scenarios):
             return
         self.scenario("head Services as `kuberay: auto` says, all others untouched", self.as_designed)
         self.scenario("no fight over a Service", self.no_fight)
-        self.scenario("a head Service made anew by the operator", self.made_anew)
+        self.scenario("a head Service made anew by the operator is converted anew", self.converted_anew)
+        self.scenario("RayServices are upgraded: their head Services stay as they were", self.upgraded)
+        self.scenario("`kuberay: convert` and `ignore`", self.other_settings)
         print("\n" + table(["operator", "mode", "Service", "is", "made so by", "reason"], self.rows) + "\n")
 
 

@@ -34,7 +34,7 @@ class Webhook:
         self.ca = authority or pki.Authority(directory, "webhook")
         self.cert, self.key = self.ca.issue(name, "/CN=rayhook", ["IP:127.0.0.1", "DNS:localhost"])
         self.port, self.ops_port = free_ports(2)
-        self.kubeconfig = plane.kubeconfig(f"{name}-user", plane.ca.issue(f"{name}-user", "/CN=rayhook"))
+        self.kubeconfig = plane.kubeconfig(f"{name}-user", "/CN=rayhook")
         self.process = None
 
     def launch(self):
