@@ -13,6 +13,10 @@ namespace {
 /// again after so long.
 constexpr std::chrono::milliseconds kAskAgain{250};
 
+/// A pod that is admitted is stored a moment later, and until then no list shows it. Pods and their
+/// head Service are often made together, so a Service waits so long before its readers are listed.
+constexpr std::chrono::milliseconds kSettle{250};
+
 bool any_absent(const ClusterQuestion& question, const std::vector<ServiceFact>& named) {
   for (std::size_t i = 0; i < named.size(); ++i)
     if (question.needs.services[i].ray_address && named[i].known == Known::absent) return true;
@@ -43,6 +47,7 @@ Cluster::Cluster(const ClusterAccess& access, std::shared_ptr<boost::asio::ssl::
       watch_(context_.get_executor(), client_, index_, policy, clock, options.watch_idle, metrics,
              log,
              {[this](std::string_view ns, std::string_view name) { changed(ns, name); },
+              [this](std::string_view ns) { split_pods_.look_soon(ns); },
               [this] { split_pods_.look_now(); }}),
       misses_(policy.unknown_service) {}
 
@@ -110,6 +115,10 @@ Task<Facts> Cluster::answer(std::shared_ptr<const ClusterQuestion> question) {
   const Needs& needs = question->needs;
   Facts facts;
   if (needs.running_readers) {
+    if (!question->dry_run) {
+      Timer settled(context_, std::min(question->began + kSettle, question->deadline));
+      co_await wait(settled);
+    }
     ReaderQuestion asked{needs.ns, question->service, question->selector,
                          std::min(question->deadline, question->began + question->timeout / 3)};
     ReaderAnswer found = co_await readers_.ask(std::move(asked));

@@ -171,12 +171,16 @@ bool ServiceWatch::event(std::string_view line) {
   metrics_.watch_heard();
   if (read->kind == Kind::bookmark) return true;
   const std::string ns = read->service.ns, name = read->service.name;
+  const std::optional<ServiceFact> before = index_.find(ns, name);
+  const bool was_converted = before && before->service && before->service->converted();
+  const bool is_converted = read->kind != Kind::deleted && read->service.converted();
   if (read->kind == Kind::deleted)
     index_.remove(ns, name);
   else
     index_.put(std::move(read->service));
   metrics_.set_indexed(index_.size());
   handlers_.changed(ns, name);
+  if (is_converted && !was_converted) handlers_.converted(ns);
   return true;
 }
 

@@ -26,6 +26,8 @@ class ServiceWatch {
   struct Handlers {
     /// A Service was made, changed or removed: namespace and name; empty: any could have been.
     std::function<void(std::string_view, std::string_view)> changed;
+    /// A converted Service is new in this namespace.
+    std::function<void(std::string_view)> converted;
     /// In step again after an interruption, or for the first time.
     std::function<void()> back;
   };

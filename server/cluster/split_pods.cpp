@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "split_pods.hpp"
 
+#include <algorithm>
+
 #include "lib/decision.hpp"
 #include "pod_pages.hpp"
 
@@ -38,36 +40,67 @@ void SplitPods::look_now() {
   timer_.cancel();
 }
 
+void SplitPods::look_soon(std::string_view ns) {
+  if (every_.count() == 0 || soon_.size() >= kMostSoon) return;
+  soon_.try_emplace(std::string(ns), clock_.now() + kSoon);
+  timer_.cancel();
+}
+
+TimePoint SplitPods::next() const {
+  TimePoint out = round_;
+  for (const auto& [ns, when] : soon_) out = std::min(out, when);
+  return out;
+}
+
+/// The namespaces that are to be looked at now.
+std::vector<std::string> SplitPods::take_due() {
+  const TimePoint now = clock_.now();
+  if (due_ || now >= round_) {
+    due_ = false;
+    round_ = now + every_;
+    counts_.clear();
+    // Those that were converted just now have their own look.
+    return index_.converted_namespaces();
+  }
+  std::vector<std::string> out;
+  for (const auto& [ns, when] : soon_)
+    if (now >= when) out.push_back(ns);
+  for (const std::string& ns : out) soon_.erase(ns);
+  return out;
+}
+
 Task<void> SplitPods::run() {
   if (every_.count() == 0) co_return;
-  TimePoint next = TimePoint::max();  // the first round is asked for
   for (;;) {
-    timer_.expires_at(next);
-    while (!due_ && clock_.now() < next) co_await wait(timer_);
-    due_ = false;
+    while (!due_ && clock_.now() < next()) {
+      timer_.expires_at(next());
+      co_await wait(timer_);
+    }
     try {
-      const std::int64_t found = co_await look();
-      metrics_.set_split_pods(found);
-      if (found > kLines)
-        log_.event(LogLevel::warn, "more split pods than are listed here", {{"found", found}});
+      co_await look(take_due());
     } catch (const std::exception& error) {
       log_.event(LogLevel::error, "internal error; please report it", {{"what", error.what()}});
     }
-    next = clock_.now() + every_;
   }
 }
 
-Task<std::int64_t> SplitPods::look() {
+Task<void> SplitPods::look(std::vector<std::string> namespaces) {
+  std::int64_t lines = 0;
+  for (const std::string& ns : namespaces) co_await look_at(ns, lines);
   std::int64_t found = 0;
-  const std::vector<std::string> namespaces = index_.converted_namespaces();
-  for (const std::string& ns : namespaces) co_await look_at(ns, found);
-  co_return found;
+  for (const auto& [ns, count] : counts_) found += count;
+  metrics_.set_split_pods(found);
+  if (lines > kLines)
+    log_.event(LogLevel::warn, "more split pods than are listed here", {{"found", lines}});
 }
 
-Task<void> SplitPods::look_at(std::string ns, std::int64_t& found) {
+Task<void> SplitPods::look_at(std::string ns, std::int64_t& lines) {
   PodPages pages(client_, ns);
-  const PodPages::OnPod on_pod = [this, &ns, &found](const Review& pod) {
-    if (is_split(pod, ns) && ++found <= kLines) say(pod, ns);
+  std::int64_t found = 0;
+  const PodPages::OnPod on_pod = [this, &ns, &found, &lines](const Review& pod) {
+    if (!is_split(pod, ns)) return true;
+    ++found;
+    if (++lines <= kLines) say(pod, ns);
     return true;
   };
   for (bool more = true; more;) {
@@ -77,12 +110,16 @@ Task<void> SplitPods::look_at(std::string ns, std::int64_t& found) {
     if (!page) {
       log_.event(LogLevel::warn, "pods could not be listed to look for split ones",
                  {{"namespace", ns}, {"error", page.error().what}});
-      co_return;
+      break;
     }
     more = *page;
     pause_.expires_after(kPause);
     co_await wait(pause_);
   }
+  if (found > 0)
+    counts_[ns] = found;
+  else
+    counts_.erase(ns);
 }
 
 bool SplitPods::is_split(const Review& pod, std::string_view ns) const {

@@ -21,7 +21,7 @@ class FactCache {
  public:
   static constexpr std::size_t kEntries = 1024;
   /// Short, so that whatever is done to a Service is seen within a second.
-  static constexpr std::chrono::seconds kLifetime{1};
+  static constexpr std::chrono::milliseconds kLifetime{750};
 
   /// What is remembered, if not for too long.
   [[nodiscard]] std::optional<ServiceFact> find(std::string_view ns, std::string_view name,

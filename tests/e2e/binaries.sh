@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds what the oracles and the e2e tests need (kube-apiserver, kube-controller-manager, kubectl, etcd and
-# our own `oracle`) from the Go module proxy, once, into a cache outside the repository.
+# Builds what the oracles and the e2e tests need (kube-apiserver, kube-controller-manager, kubectl, etcd,
+# KubeRay's operator and our own `oracle`) from the Go module proxy, once, into a cache outside the repository.
 # Progress goes to stderr; the last line on stdout is the directory that holds the programs.
 #   binaries.sh [--only oracle]     with --only, no more than the oracle
 set -euo pipefail
@@ -32,9 +32,10 @@ flags=(-mod=readonly -trimpath -buildvcs=false
 export CGO_ENABLED=0
 unset GOFLAGS
 
-# One directory per set of modules and flags; the oracle also hangs on its own source, whose name it carries.
+# One directory per control plane and flags; what changes more often carries its own sum in its name: the oracle
+# that of its source, each KubeRay operator that of its modules.
 sum() { sha256sum | cut -c1-16; }
-dir="$cache/bin-$({ cat "$here"/go/*/go.mod "$here"/go/*/go.sum && echo "${flags[*]}"; } | sum)"
+dir="$cache/bin-$({ cat "$here"/go/{etcd,kubernetes}/go.mod "$here"/go/{etcd,kubernetes}/go.sum && echo "${flags[*]}"; } | sum)"
 oracle="oracle-$(cat "$here"/go/kubernetes/oracle/*.go | sum)"
 mkdir -p "$dir"
 
@@ -53,11 +54,26 @@ build() { # build MODULE PACKAGE NAME
 
 build kubernetes ./oracle "$oracle"
 ln -sfn "$oracle" "$dir/oracle"
+kuberay() { # kuberay VERSION: kuberay-VERSION, and its CustomResourceDefinitions in kuberay-VERSION-crds/
+    local module="$here/go/kuberay-$1" name package=github.com/ray-project/kuberay/ray-operator
+    name="kuberay-$1-$(cat "$module/go.mod" "$module/go.sum" | sum)"
+    build "kuberay-$1" "$package" "$name"
+    ln -sfn "$name" "$dir/kuberay-$1"
+    [[ -d "$dir/$name-crds" ]] && return
+    need_go "$cache"
+    mkdir -p "$dir/$name-crds.new"
+    cp "$(cd "$module" && go list -m -f '{{.Dir}}' "$package")"/config/crd/bases/*.yaml "$dir/$name-crds.new"
+    mv "$dir/$name-crds.new" "$dir/$name-crds"
+    ln -sfn "$name-crds" "$dir/kuberay-$1-crds"
+}
+
 if [[ -z "$only" ]]; then
     build etcd go.etcd.io/etcd/server/v3 etcd
     build kubernetes k8s.io/kubernetes/cmd/kube-apiserver kube-apiserver
     build kubernetes k8s.io/kubernetes/cmd/kube-controller-manager kube-controller-manager
     build kubernetes k8s.io/kubernetes/cmd/kubectl kubectl
+    kuberay 1.4.0
+    kuberay 1.5.0
 fi
 say "all there: $dir"
 echo "$dir"

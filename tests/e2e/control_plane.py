@@ -22,6 +22,7 @@ class ControlPlane:
         self.etcd_port, self.peer_port, self.port, self.controllers_port = free_ports(4)
         self.url = f"https://127.0.0.1:{self.port}"
         self.admin = self.kubeconfig("admin", "/O=system:masters/CN=admin")
+        self.admin_pair = self.ca.pair("admin")
 
     def kubeconfig(self, name, subject):
         """A kubeconfig whose user is a client certificate of that subject."""
@@ -44,7 +45,13 @@ class ControlPlane:
         self.processes.append(process)
         return process
 
-    def start(self):
+    def restart_api_server(self):
+        """A new one at the same address. It would wait a minute for its watches to end: it is not let."""
+        self.server.stop(3)
+        self.processes.remove(self.server)
+        self.start_api_server()
+
+    def start(self, controllers=True):
         peer, etcd = f"http://127.0.0.1:{self.peer_port}", f"http://127.0.0.1:{self.etcd_port}"
         self.spawn("etcd", "--data-dir", os.path.join(self.directory, "etcd"), "--unsafe-no-fsync", "--name=e2e",
                    f"--listen-client-urls={etcd}", f"--advertise-client-urls={etcd}", f"--listen-peer-urls={peer}",
@@ -53,20 +60,27 @@ class ControlPlane:
                                   ["IP:127.0.0.1", "IP:10.96.0.1", "DNS:localhost", "DNS:kubernetes.default.svc"])
         accounts = pki.key(os.path.join(self.directory, "service-accounts.key"))
         pki.openssl("pkey", "-in", accounts, "-pubout", "-out", accounts + ".pub")
-        server = self.spawn(
-            "kube-apiserver", f"--etcd-servers={etcd}", "--bind-address=127.0.0.1", f"--secure-port={self.port}",
+        self.api_server_flags = [
+            f"--etcd-servers={etcd}", "--bind-address=127.0.0.1", f"--secure-port={self.port}",
             "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", f"--tls-cert-file={cert}",
             f"--tls-private-key-file={key}", f"--client-ca-file={self.ca.cert}", "--authorization-mode=RBAC",
             "--disable-admission-plugins=ServiceAccount", "--service-cluster-ip-range=10.96.0.0/16",
             "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={accounts}.pub",
-            f"--service-account-signing-key-file={accounts}", "--allow-privileged=true", *self.server_flags)
-        server.wait_until("kube-apiserver ready", lambda: self.answers("/readyz"), 120)
-        controllers = self.spawn(
+            f"--service-account-signing-key-file={accounts}", "--allow-privileged=true", *self.server_flags]
+        self.start_api_server()
+        if controllers:
+            self.start_controllers()
+
+    def start_controllers(self):
+        self.spawn(
             "kube-controller-manager", f"--kubeconfig={self.admin}", "--leader-elect=false", "--bind-address=127.0.0.1",
-            f"--secure-port={self.controllers_port}", f"--cert-dir={self.directory}",
+            f"--secure-port={self.controllers_port}", f"--cert-dir={self.directory}", "--kube-api-qps=400", "--kube-api-burst=800",
             "--controllers=deployment-controller,replicaset-controller,statefulset-controller,daemonset-controller,"
-            "job-controller,namespace-controller,garbage-collector-controller")
-        controllers.check()
+            "job-controller,cronjob-controller,namespace-controller,garbage-collector-controller").check()
+
+    def start_api_server(self):
+        self.server = self.spawn("kube-apiserver", *self.api_server_flags)
+        self.server.wait_until("kube-apiserver ready", lambda: self.answers("/readyz"), 120)
 
     def answers(self, path):
         return self.run("get", "--raw", path).returncode == 0
@@ -74,8 +88,13 @@ class ControlPlane:
     def run(self, *arguments, stdin=None, kubeconfig=None):
         """kubectl, as the administrator or as another."""
         return subprocess.run([os.path.join(self.programs, "kubectl"), "--kubeconfig", kubeconfig or self.admin, *arguments],
-                              input=stdin, capture_output=True, text=True, timeout=60,
+                              input=stdin, capture_output=True, text=True, timeout=180,
                               env={"HOME": self.directory, "PATH": "/usr/bin:/bin"})
+
+    def shell(self, command):
+        """A command line with kubectl in it, as the administrator would type it."""
+        return subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=180,
+                              env={"HOME": self.directory, "PATH": f"{self.programs}:/usr/bin:/bin", "KUBECONFIG": self.admin})
 
     def kubectl(self, *arguments, stdin=None):
         """Like run, but refusals are exceptions; gives (stdout, warnings on stderr)."""

@@ -5,39 +5,20 @@
 The baseline is the same API server before Rayhook is registered: each file of the corpus is stored once without and
 once with it, and the two are compared with each other and with EXPECTED.json."""
 
-import argparse
 import copy
 import json
 import os
 import re
-import shutil
-import signal
 import sys
-import tempfile
-import time
-import traceback
 
 import yaml
 
-from control_plane import ControlPlane, KubectlError
+from control_plane import KubectlError
 from processes import wait_until
+from scenarios import Scenarios, expect, main, say
 from webhook import Webhook, rights
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-START = time.monotonic()
-
-
-def say(text):
-    print(f"[{time.monotonic() - START:6.1f}s] {text}", flush=True)
-
-
-class Wrong(Exception):
-    pass
-
-
-def expect(condition, message):
-    if not condition:
-        raise Wrong(message)
 
 
 # ---- objects ---------------------------------------------------------------------------------------------------------
@@ -88,25 +69,17 @@ def headless(service):
 
 # ---- the runs --------------------------------------------------------------------------------------------------------
 
-class Suite:
+class Suite(Scenarios):
     def __init__(self, arguments, directory):
-        self.arguments, self.directory = arguments, directory
-        self.plane = ControlPlane(arguments.bin, directory)
+        super().__init__(arguments, directory)
         self.webhook = Webhook(arguments.rayhook, self.plane, directory)
+        self.started.append(self.webhook)
         with open(os.path.join(arguments.corpus, "EXPECTED.json")) as file:
             self.expected = json.load(file)
         self.baseline = {}
-        self.passed, self.failed = 0, []
 
-    def scenario(self, name, run):
-        start = time.monotonic()
-        try:
-            run()
-            self.passed += 1
-            say(f"ok    {name} ({time.monotonic() - start:.1f} s)")
-        except (Wrong, KubectlError, TimeoutError, RuntimeError, KeyError, IndexError) as error:
-            self.failed.append(name)
-            say(f"FAIL  {name}: {error if isinstance(error, (Wrong, KubectlError)) else traceback.format_exc()}")
+    def logs(self):
+        return [self.webhook.process] if self.webhook.process else []
 
     def namespace(self, name):
         self.plane.kubectl("create", "namespace", name)
@@ -303,43 +276,11 @@ class Suite:
         self.scenario("no call of Rayhook failed or was refused", self.nothing_failed_open)
         self.scenario("with Rayhook stopped, objects are admitted as they are", self.stopped)
 
-    def stop(self):
-        self.webhook.stop()
-        self.plane.stop()
 
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rayhook", required=True, help="the program")
-    parser.add_argument("--bin", required=True, help="directory printed by binaries.sh")
+def more_arguments(parser):
     parser.add_argument("--corpus", default=os.path.join(HERE, "..", "corpus"))
     parser.add_argument("--example", default=os.path.join(HERE, "..", "..", "examples", "static-ray-cluster.yaml"))
-    parser.add_argument("--keep", action="store_true", help="keep the directory with logs, keys and data")
-    arguments = parser.parse_args()
-    # Both become exceptions, so that everything is stopped on the way out.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
-    directory = tempfile.mkdtemp(prefix="rayhook-e2e-")
-    suite = None
-    try:
-        suite = Suite(arguments, directory)
-        suite.run()
-    except KeyboardInterrupt:
-        return 130
-    finally:
-        for signum in (signal.SIGTERM, signal.SIGINT):  # once is enough
-            signal.signal(signum, signal.SIG_IGN)
-        if suite:
-            if suite.failed and suite.webhook.process:
-                print(f"--- the end of rayhook's log\n{suite.webhook.process.tail(40)}---")
-            suite.stop()
-        if arguments.keep:
-            say(f"kept: {directory}")
-        else:
-            shutil.rmtree(directory, ignore_errors=True)
-    say(f"{suite.passed} passed, {len(suite.failed)} failed" + "".join(f"\n  {name}" for name in suite.failed))
-    return 1 if suite.failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Suite, __doc__, more_arguments))

@@ -28,9 +28,13 @@ class Authority:
         openssl("req", "-x509", "-new", "-key", self.key, "-out", self.cert, "-days", "2", "-subj", f"/CN={name}-ca",
                 "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
+    def pair(self, name):
+        """Where a leaf's certificate and key lie."""
+        return tuple(os.path.join(self.directory, f"{name}.{ending}") for ending in ("crt", "key"))
+
     def issue(self, name, subject, names=()):
         """A leaf: for a server if it is given names, else for a client. Returns (cert, key)."""
-        cert, private = (os.path.join(self.directory, f"{name}.{ending}") for ending in ("crt", "key"))
+        cert, private = self.pair(name)
         request, extensions = cert + ".csr", cert + ".ext"
         key(private)
         openssl("req", "-new", "-key", private, "-out", request, "-subj", subject)

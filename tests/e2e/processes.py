@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -17,8 +18,14 @@ def _die_with_parent():
 
 
 def free_ports(count):
-    """Loopback ports that nobody listens on; all held at once, so that they differ."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    """Loopback ports that nobody listens on; all held at once, so that they differ. From below the range that the
+    kernel takes for outgoing connections, any of which could have a port by the time a server wants it."""
+    held = []
+    while len(held) < count:
+        try:
+            held.append(socket.create_server(("127.0.0.1", random.randrange(12000, 32000))))
+        except OSError:
+            continue
     ports = [s.getsockname()[1] for s in held]
     for s in held:
         s.close()
@@ -38,12 +45,12 @@ def wait_until(what, ready, seconds, every=0.1):
 
 
 class Process:
-    def __init__(self, name, command, directory):
+    def __init__(self, name, command, directory, environment=None):
         self.name, self.log = name, os.path.join(directory, f"{name}.log")
         with open(self.log, "ab") as log:
             # A session of its own: ctrl-C reaches the test alone, which then stops everything in order.
             self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                          start_new_session=True, preexec_fn=_die_with_parent)
+                                          start_new_session=True, preexec_fn=_die_with_parent, env=environment)
 
     def tail(self, lines=25):
         with open(self.log, errors="replace") as log:

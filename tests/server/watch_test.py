@@ -401,6 +401,21 @@ class RunningReaders(ClusterTest):
                                  pod("other", "echo $OTHER_SERVICE_HOST"), {"metadata": 7}, pod("none", 7)]))
         self.assertEqual(self.reason(service()), "converted")
 
+    def test_a_pod_that_was_admitted_just_now_is_seen(self):
+        """What is admitted is stored a moment later: the list comes after that moment."""
+        listed = []
+
+        def script(path, headers):
+            listed.append(time.monotonic())
+            return pod_list(pod("late", READER))
+        self.serve(script)
+        begin = time.monotonic()
+        self.assertEqual(self.reason(service()), "running-readers")
+        self.assertGreaterEqual(listed[0] - begin, 0.2)
+        dry = service()
+        dry["request"]["dryRun"] = True
+        self.assertEqual(self.reason(dry), "running-readers")
+
     def test_an_opted_out_pod_counts(self):
         self.serve(self.answers([pod("out", READER, annotations={"rayhook/mode": "ignore"})]))
         self.assertEqual(self.reason(service()), "running-readers")
@@ -486,6 +501,20 @@ class SplitPods(ClusterTest):
         self.assertTrue(json.loads(base64.b64decode(mended["patch"])))
         pods.clear()
         wait_until(lambda: rayhook.metric("rayhook_split_pods ") == 0)
+
+    def test_made_in_the_moment_of_the_conversion_are_found_soon(self):
+        """Nothing can be held for ever: a reader may be admitted by one replica while another converts its Service."""
+        rayhook = self.serve(lambda path, headers: pod_list(pod("raced", READER)) if "/pods" in path else NOT_FOUND)
+        self.api.put(converted())
+        rayhook.wait_metric("rayhook_split_pods ", 1)
+        self.assertIn("get pod raced", rayhook.wait_for(pod="raced")["command"])
+        lists = len(self.api.requests)
+        self.api.put(converted(labels={"changed": "yes"}))
+        wait_until(lambda: rayhook.metric("rayhook_services_indexed ") == 1)
+        self.api.put(converted("second-head", "team-b"))
+        wait_until(lambda: any("team-b" in path for path, _ in self.api.requests), "the look at the other namespace")
+        self.assertEqual([path for path, _ in self.api.requests[lists:] if "team-a" in path], [], "a change is no conversion")
+        rayhook.wait_metric("rayhook_split_pods ", 2)
 
     def test_only_where_a_service_was_converted(self):
         lost = converted()
