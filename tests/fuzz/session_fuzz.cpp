@@ -129,6 +129,15 @@ void check_answers(std::string_view out) {
   }
 }
 
+/// Without a refusal at the end: bytes that are no HTTP may be refused sooner, or for another
+/// reason, where more of them came at once. What was done before that is the same.
+std::string_view accepted(std::string_view out) {
+  const std::size_t last = out.rfind("HTTP/1.1 4");
+  const bool ends = last != std::string_view::npos &&
+                    out.substr(last).find("Connection: close\r\n") != std::string_view::npos;
+  return ends ? out.substr(0, last) : out;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -140,7 +149,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes = fuzz::text_of(data, size).substr(1);
   const std::string whole = final_answers(talk(world, mood, bytes, true));
   check_answers(whole);
-  must(whole == final_answers(talk(world, mood, bytes, false)));
+  const std::string pieces = final_answers(talk(world, mood, bytes, false));
+  must(accepted(whole) == accepted(pieces));
   must(world.load.body_bytes == 0);
   return 0;
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <source_location>
 #include <string>
 #include <string_view>
 
@@ -11,8 +13,10 @@
 namespace rayhook::fuzz {
 
 /// What must hold for every input; where it does not, libFuzzer keeps the input.
-inline void must(bool holds) {
-  if (!holds) std::abort();
+inline void must(bool holds, std::source_location where = std::source_location::current()) {
+  if (holds) return;
+  std::fprintf(stderr, "%s:%u does not hold\n", where.file_name(), where.line());
+  std::abort();
 }
 
 inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {

@@ -347,7 +347,7 @@ class Limits(Case):
         self.assertEqual(failed, count)
         self.assertEqual(rayhook.stop(), 0)
         told = rayhook.find(msg="connections or requests came to nothing")
-        self.assertIn(len(told), (2, 3))
+        self.assertLessEqual(len(told), 3)
         self.assertEqual(sum(sum(line.get("handshakes", {}).values()) + line.get("connectionsRefused", 0) for line in told),
                          failed)
         self.assertLess(len(rayhook.raw), 20)

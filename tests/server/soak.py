@@ -65,7 +65,7 @@ def main():
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    reviews, reconnects = (1_000_000, 100_000) if options.long else (60_000, 6_000)
+    reviews, reconnects = (1_100_000, 100_000) if options.long else (60_000, 6_000)
 
     pki = Pki()
     with open(pki.path("services.yaml"), "w") as file:
