@@ -59,6 +59,18 @@ fresh-test: ## make demo on a bare Debian 12 (DEBIAN=trixie: 13) in a chroot; as
 	@scripts/install-deps.sh fresh
 	@tests/fresh/fresh_test.sh
 
+SECONDS ?= 300
+FUZZERS = $(patsubst tests/fuzz/%_fuzz.cpp,%,$(wildcard tests/fuzz/*_fuzz.cpp))
+.PHONY: fuzz
+fuzz: ## the fuzz programs, SECONDS=300 each; FUZZERS="shell pem": only these
+	@scripts/install-deps.sh build test fuzz
+	@$(MAKE) fuzz-tests
+	@printf '%s\n' $(FUZZERS) | xargs -P $(jobs) -I{} tests/fuzz/run.sh {} $(SECONDS)
+
+.PHONY: soak
+soak: deps-test release-tests ## a million reviews and 100,000 reconnects: memory and descriptors come back
+	@$(python) tests/server/soak.py --rayhook $(release)/bin/rayhook --load $(release)/bin/soak_load --long
+
 .PHONY: bench
 bench: deps-test ## how long one review takes in lib/
 	@$(configure) --preset release -DRAYHOOK_TESTS=ON
@@ -84,6 +96,11 @@ deps-test:
 release-tests:
 	@$(configure) --preset release -DRAYHOOK_TESTS=ON
 	@$(call compile,$(release))
+
+.PHONY: fuzz-tests
+fuzz-tests:
+	@$(configure) --preset fuzz
+	@$(call compile,build/fuzz) --target fuzzers
 
 .PHONY: asan-ubsan-tests tsan-tests
 asan-ubsan-tests tsan-tests: %-tests:

@@ -91,7 +91,11 @@ void ShellScanner::expansion(Place place) {
 
 void ShellScanner::reference(const Dollar& dollar, Place place) {
   if (!reader_.names.has(dollar.name)) return;
-  if (dollar_ends_ == dollar.begin) return;
+  if (dollar_ends_ == dollar.begin) {  // `$A$B`: with only B replaced A would have a longer name
+    // Neither, then: with only A replaced a second look would find B.
+    if (!sure_.empty() && sure_.back().end == dollar.begin) sure_.pop_back();
+    return;
+  }
   if (place == Place::bare && commands_.in_brackets()) return;
   if (!dollar.braced && dollar.end < text_.size()) {
     // What follows may be part of the name.

@@ -23,7 +23,7 @@ struct Limits {
   /// answered with 503 and Retry-After. Small ones need no such limit: there are at most as many as
   /// connections.
   std::size_t all_bodies = 16 * 1024 * 1024;
-  std::size_t small_body = 64 * 1024;
+  std::size_t small_body = 16 * 1024;
 
   /// Open connections; one more is closed at once, and counted.
   std::size_t connections = 256;
@@ -50,7 +50,7 @@ struct Limits {
   std::uint32_t max_requests = 100'000;
 
   /// Buffers of a connection that grew beyond this are given back after the request.
-  std::size_t kept_bytes = 64 * 1024;
+  std::size_t kept_bytes = 16 * 1024;
 };
 
 }  // namespace rayhook

@@ -131,6 +131,14 @@ void Metrics::reviewed(const Review& review, const Decision& decision, Mode mode
 
 void Metrics::watch_heard() noexcept { watch_heard_.store(std::time(nullptr)); }
 
+FaultCounts Metrics::faults() const noexcept {
+  FaultCounts out;
+  for (std::size_t i = 0; i < handshakes_.size(); ++i) out.handshakes[i] = handshakes_[i].load();
+  for (std::size_t i = 0; i < faults_.size(); ++i) out.requests[i] = faults_[i].load();
+  out.refused = connections_refused_.load();
+  return out;
+}
+
 std::string Metrics::text() const {
   const auto load = [](const auto& counter) { return static_cast<double>(counter.load()); };
   std::vector<MetricFamily> all;

@@ -100,6 +100,14 @@ enum class Mode : std::uint8_t { mutate, audit };
 [[nodiscard]] std::string_view word(ObjectKind kind);
 [[nodiscard]] std::string_view word(Outcome outcome);
 
+/// Counts of what came to nothing, in the order of their enums. A value.
+struct FaultCounts {
+  std::array<std::uint64_t, kHandshakeFaults> handshakes{};
+  std::array<std::uint64_t, kHttpFaults> requests{};
+  std::uint64_t refused = 0;  ///< connections closed at once: there were too many
+  bool operator==(const FaultCounts&) const = default;
+};
+
 /// All counts of the server. Every label has a closed set of values, so a counter is a place in an
 /// array and counting one atomic addition. Thread-safe; counting never fails or allocates.
 class Metrics {
@@ -153,6 +161,9 @@ class Metrics {
   void watch_lost_lines(std::function<std::uint64_t()> lost) { lost_lines_ = std::move(lost); }
   /// Where it is read whether reviews should be sent here. Set once, before the first scrape.
   void watch_readiness(std::function<bool()> ready) { ready_ = std::move(ready); }
+
+  /// Since the start.
+  [[nodiscard]] FaultCounts faults() const noexcept;
 
   /// Everything in the Prometheus text format 0.0.4.
   [[nodiscard]] std::string text() const;

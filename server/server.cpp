@@ -16,6 +16,7 @@
 
 #include "cert_watcher.hpp"
 #include "cpu_quota.hpp"
+#include "http/fault_report.hpp"
 #include "http/listener.hpp"
 #include "lib/version.hpp"
 #include "ops.hpp"
@@ -65,6 +66,7 @@ class Server {
   Log log_;
   Metrics metrics_;
   SteadyClock clock_;
+  FaultReport faults_{metrics_, clock_, log_};
   Readiness readiness_;
   std::atomic<bool> draining_{false};
   Load load_;
@@ -180,6 +182,7 @@ Task<void> Server::drain() {
   timer.expires_after(options_.shutdown_delay);
   co_await timer.async_wait(asio::redirect_error(kTask, error));
   listener_->stop();
+  faults_.tell();
   const TimePoint begin = clock_.now();
   while (metrics_.connections() > 0) {
     const auto waited = clock_.now() - begin;
@@ -213,6 +216,7 @@ Task<void> Server::watch_log() {
     ErrorCode error;
     co_await timer.async_wait(asio::redirect_error(kTask, error));
     if (error) co_return;
+    faults_.look();
     const std::uint64_t lost = log_.lost();
     if (lost == said) continue;
     log_.event(LogLevel::warn, "log lines were lost: the log is read too slowly",

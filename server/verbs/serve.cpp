@@ -92,7 +92,7 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
       ->capture_default_str()
       ->check(CLI::Range(1, 65536));
   verb.add_option("--max-body-bytes", limits.all_bodies,
-                  "Large bodies (over 64 KiB) that may be here at once, in bytes; more get 503")
+                  "Large bodies (over 16 KiB) that may be here at once, in bytes; more get 503")
       ->capture_default_str()
       ->check(CLI::Range(kMaxReviewBytes, std::size_t{1} << 30));
   verb.add_option("--max-requests", limits.max_requests,

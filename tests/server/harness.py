@@ -449,9 +449,9 @@ class ClusterTest(unittest.TestCase):
             json.dump(text, file)
         return path
 
-    def serve(self, script, *flags, kubeconfig=None, ready=True):
+    def serve(self, script, *flags, kubeconfig=None, ready=True, threads=1):
         self.api.script = script
-        rayhook = Rayhook(PROGRAM, self.pki, "--threads", "1", "--kubeconfig", kubeconfig or self.kubeconfig(),
+        rayhook = Rayhook(PROGRAM, self.pki, "--threads", str(threads), "--kubeconfig", kubeconfig or self.kubeconfig(),
                           *flags, lookup="cluster")
         self.addCleanup(rayhook.stop)
         if ready:

@@ -326,6 +326,35 @@ class Limits(Case):
         for client in held:
             client.close()
 
+    def test_a_port_scan_costs_a_line_a_minute(self):
+        """The first fault is told at once, the others together; a real request in between is answered."""
+        rayhook = self.serve("--idle-timeout", "60")
+        opened = self.descriptors(rayhook)
+        count = 3000 if not os.environ.get("RAYHOOK_SANITIZER") else 500
+        for i in range(count):
+            with socket.create_connection(("127.0.0.1", rayhook.port), timeout=PATIENCE) as plain:
+                if i % 3 == 1:
+                    plain.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                elif i % 3 == 2:
+                    plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")  # a reset
+            if i % 500 == 0:
+                with rayhook.connect() as client:
+                    self.assertEqual(client.post(plain_pod()).status, 200)
+        harness.wait_until(lambda: rayhook.metric("rayhook_connections ") == 0, "the end of all connections")
+        harness.wait_until(lambda: self.descriptors(rayhook) <= opened, "the release of all descriptors")
+        failed = rayhook.metric("rayhook_handshake_failures_total") + rayhook.metric("rayhook_connections_refused_total")
+        self.assertEqual(failed, count)
+        self.assertEqual(rayhook.stop(), 0)
+        told = rayhook.find(msg="connections or requests came to nothing")
+        self.assertLessEqual(len(told), 3)
+        self.assertEqual(sum(sum(line.get("handshakes", {}).values()) + line.get("connectionsRefused", 0) for line in told),
+                         failed)
+        self.assertLess(len(rayhook.raw), 20)
+
+    @staticmethod
+    def descriptors(rayhook):
+        return len(os.listdir(f"/proc/{rayhook.process.pid}/fd"))
+
     def test_connection_age(self):
         rayhook = self.serve("--max-connection-age", "1")
         with rayhook.connect() as client:

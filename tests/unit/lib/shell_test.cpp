@@ -83,6 +83,15 @@ constexpr std::string_view kUnterminated = "doubt: unterminated";
 constexpr std::string_view kFieldSeparator = "doubt: field_separator";
 constexpr std::string_view kUnknown = "doubt: unknown_text";
 
+/// Found by tests/fuzz/shell_fuzz: the second of two was left, and certain once the first had gone.
+TEST(ShellReferences, OfTwoThatTouchNeitherIsReplaced) {
+  expect_left("echo $H$P");
+  expect_left("cat <$H$H");
+  expect_left("echo \"$H$H$P\"");
+  EXPECT_EQ(shell("echo ${H}$P $H${P}"), "echo @H@P $H${P}");
+  EXPECT_EQ(shell("echo $H$OTHER"), "echo @H$OTHER");
+}
+
 TEST(ShellReferences, SpellingsThatAreCertain) {
   EXPECT_EQ(shell("ray start --address=$H:$P --block"), "ray start --address=@H:@P --block");
   EXPECT_EQ(shell("ray start --address=${H}:${P}"), "ray start --address=@H:@P");

@@ -1,0 +1,1 @@
+ray start --address=$RAY_HEAD_SERVICE_HOST:$RAY_HEAD_SERVICE_PORT_GCS_SERVER --block

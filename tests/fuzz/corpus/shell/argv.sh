@@ -1,0 +1,7 @@
+tini
+--
+/bin/bash
+-euo
+pipefail
+-lc
+echo $B

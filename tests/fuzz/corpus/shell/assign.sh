@@ -1,0 +1,1 @@
+B=1; export A_SERVICE_PORT=2; read B; for B in a b; do echo $B $A_SERVICE_HOST; done

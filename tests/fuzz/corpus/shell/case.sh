@@ -1,0 +1,1 @@
+case $B in a) echo $A_SERVICE_HOST;; *) ;; esac; if [ $B = x ]; then :; fi

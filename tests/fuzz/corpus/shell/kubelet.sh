@@ -1,0 +1,1 @@
+echo $(A_SERVICE_HOST) $$B $$(B) $((1+2)) $(echo $B) `echo $B`

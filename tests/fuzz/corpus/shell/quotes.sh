@@ -1,0 +1,1 @@
+echo "$A_SERVICE_HOST" '$A_SERVICE_PORT' \$B ${B} ${B:-x} "${A_SERVICE_HOST}:${A_SERVICE_PORT}"

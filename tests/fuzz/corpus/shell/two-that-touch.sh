@@ -1,0 +1,9 @@
+cat. <<EOF
+$A_SERVICE_HOST
+EOF
+cat '
+E<'<$B$B
+E
+cat <<-	X
+	$B
+	X

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// One HTTP connection over memory. The first byte says how it goes: whether facts come late,
+// whether the server drains, how the connection ends. The rest is what the client sends, once
+// whole and once in pieces: the answers are the same, and each is one.
+#include <fcntl.h>
+
+#include <nlohmann/json.hpp>
+
+#include "server/http/session.hpp"
+#include "support.hpp"
+
+namespace {
+
+using namespace rayhook;
+using fuzz::must;
+
+class StandingClock final : public Clock {
+ public:
+  [[nodiscard]] TimePoint now() const noexcept override { return TimePoint(std::chrono::hours(1)); }
+};
+
+/// Knows at once, or later.
+class EitherLookup final : public Lookup {
+ public:
+  bool now = true;
+  bool try_now(const LookupRequest& request, Facts& out) override {
+    if (now) out = unknown_facts(request.needs);
+    return now;
+  }
+  Task<Facts> fulfil(LookupRequest request) override { co_return unknown_facts(request.needs); }
+  [[nodiscard]] bool ready() const override { return true; }
+};
+
+/// Limits that small inputs reach.
+Limits small_limits() {
+  Limits out;
+  out.head_bytes = 512;
+  out.body_bytes = 2048;
+  out.chunk_frame_bytes = 256;
+  out.small_body = 64;
+  out.all_bodies = 1024;
+  out.max_requests = 5;
+  out.kept_bytes = 1024;
+  return out;
+}
+
+struct World {
+  Policy policy;
+  Limits limits = small_limits();
+  StandingClock clock;
+  std::atomic<bool> draining{false};
+  Load load;
+  Metrics metrics;
+  EitherLookup lookup;
+  ReviewReaders readers;
+  Log log{LogLevel::debug, ::open("/dev/null", O_WRONLY | O_CLOEXEC)};
+  DecisionLog decisions{log};
+  SessionContext context{policy,  limits, clock,   draining, load,
+                         metrics, lookup, readers, decisions};
+};
+
+/// Follows a session until it wants to read or ends; false: it has ended.
+bool follow(Session& session, Session::Step step, std::string& out) {
+  for (;;) {
+    switch (step) {
+      case Session::Step::read:
+        return true;
+      case Session::Step::close:
+        return false;
+      case Session::Step::write:
+        must(!session.output().empty());
+        out += session.output();
+        step = session.written();
+        break;
+      case Session::Step::facts:
+        step = session.fulfilled(unknown_facts(session.lookup_request().needs));
+        break;
+    }
+  }
+}
+
+std::string talk(World& world, unsigned mood, std::string_view bytes, bool whole) {
+  std::string out;
+  Session session(world.context);
+  unsigned seed = 7;
+  bool open = true;
+  while (open && !bytes.empty()) {
+    const std::span<char> space = session.space();
+    must(!space.empty());
+    seed = seed * 31 + static_cast<unsigned char>(bytes.front());
+    const std::size_t piece = whole ? bytes.size() : seed % 37 + 1;
+    const std::size_t size = std::min({piece, bytes.size(), space.size()});
+    std::ranges::copy(bytes.substr(0, size), space.begin());
+    bytes.remove_prefix(size);
+    open = follow(session, session.received(size), out);
+  }
+  if (open && mood % 3 == 0) session.expired();
+  if (open && mood % 3 == 1) (void)session.ended();
+  return out;
+}
+
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+
+/// Without `100 Continue`, which is only said where the body is not there yet.
+std::string final_answers(std::string out) {
+  for (std::size_t at; (at = out.find(kContinue)) != std::string::npos;)
+    out.erase(at, kContinue.size());
+  return out;
+}
+
+/// Each answer is framed as it says, and reviews are answered with JSON.
+void check_answers(std::string_view out) {
+  while (!out.empty()) {
+    must(out.starts_with("HTTP/1.1 "));
+    const std::size_t end = out.find("\r\n\r\n");
+    must(end != std::string_view::npos);
+    const std::string_view head = out.substr(0, end);
+    out.remove_prefix(end + 4);
+    constexpr std::string_view kLength = "Content-Length: ";
+    const std::size_t at = head.find(kLength);
+    must(at != std::string_view::npos);
+    const auto length =
+        static_cast<std::size_t>(std::atoi(std::string(head.substr(at + kLength.size())).c_str()));
+    if (out.starts_with("HTTP/1.1 ") || out.empty()) continue;  // an answer to HEAD
+    must(length <= out.size());
+    must(!head.starts_with("HTTP/1.1 200 ") || nlohmann::json::accept(out.substr(0, length)));
+    must(!head.starts_with("HTTP/1.1 500 "));
+    out.remove_prefix(length);
+  }
+}
+
+/// Without a refusal at the end: bytes that are no HTTP may be refused sooner, or for another
+/// reason, where more of them came at once. What was done before that is the same.
+std::string_view accepted(std::string_view out) {
+  const std::size_t last = out.rfind("HTTP/1.1 4");
+  const bool ends = last != std::string_view::npos &&
+                    out.substr(last).find("Connection: close\r\n") != std::string_view::npos;
+  return ends ? out.substr(0, last) : out;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  static World& world = *new World;  // its log's thread outlives everything
+  const unsigned mood = data[0];
+  world.lookup.now = mood % 2 == 0;
+  world.draining = mood % 16 == 5;
+  const std::string_view bytes = fuzz::text_of(data, size).substr(1);
+  const std::string whole = final_answers(talk(world, mood, bytes, true));
+  check_answers(whole);
+  const std::string pieces = final_answers(talk(world, mood, bytes, false));
+  must(accepted(whole) == accepted(pieces));
+  must(world.load.body_bytes == 0);
+  return 0;
+}
