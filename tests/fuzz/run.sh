@@ -22,7 +22,7 @@ if [[ "$2" == 0 ]]; then options+=(-runs=0); else options+=("-max_total_time=$2"
 
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
 export UBSAN_OPTIONS=print_stacktrace=1
-if command -v llvm-symbolizer >/dev/null; then export ASAN_SYMBOLIZER_PATH="$(command -v llvm-symbolizer)"; fi
+if symbolizer=$(command -v llvm-symbolizer); then export ASAN_SYMBOLIZER_PATH=$symbolizer; fi
 if ! "$program" "${options[@]}" "$found" "$corpus"; then
     echo "A fault. Mend it, and copy the input named above to $corpus/ under a name that says what was wrong." >&2
     exit 1
