@@ -338,18 +338,26 @@ class Limits(Case):
                 elif i % 3 == 2:
                     plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")  # a reset
             if i % 500 == 0:
-                with rayhook.connect() as client:
-                    self.assertEqual(client.post(plain_pod()).status, 200)
+                # While too many handshakes are under way one more is closed, and the API server tries again.
+                harness.wait_until(lambda: self.answered(rayhook), "an answer in between")
         harness.wait_until(lambda: rayhook.metric("rayhook_connections ") == 0, "the end of all connections")
         harness.wait_until(lambda: self.descriptors(rayhook) <= opened, "the release of all descriptors")
         failed = rayhook.metric("rayhook_handshake_failures_total") + rayhook.metric("rayhook_connections_refused_total")
-        self.assertEqual(failed, count)
+        self.assertGreaterEqual(failed, count)
         self.assertEqual(rayhook.stop(), 0)
         told = rayhook.find(msg="connections or requests came to nothing")
         self.assertLessEqual(len(told), 3)
         self.assertEqual(sum(sum(line.get("handshakes", {}).values()) + line.get("connectionsRefused", 0) for line in told),
                          failed)
         self.assertLess(len(rayhook.raw), 20)
+
+    def answered(self, rayhook):
+        try:
+            with rayhook.connect() as client:
+                self.assertEqual(client.post(plain_pod()).status, 200)
+                return True
+        except OSError:
+            return False
 
     @staticmethod
     def descriptors(rayhook):
