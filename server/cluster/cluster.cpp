@@ -115,7 +115,9 @@ Task<Facts> Cluster::answer(std::shared_ptr<const ClusterQuestion> question) {
   const Needs& needs = question->needs;
   Facts facts;
   if (needs.running_readers) {
-    if (!question->dry_run) {
+    if (question->may_wait) {
+      // It is being made: whatever was missed for too long is worth waiting for again.
+      misses_.seen(needs.ns, question->service);
       Timer settled(context_, std::min(question->began + kSettle, question->deadline));
       co_await wait(settled);
     }

@@ -9,7 +9,8 @@ class Balancer:
     """Listens at .port, passes bytes on to `ports`; none of its own, so TLS is between the two ends."""
 
     def __init__(self, ports):
-        self.ports, self.next = ports, 0
+        self.ports, self.next = list(ports), 0
+        self.out = ()
         self.loop = asyncio.new_event_loop()
         started = threading.Event()
         self.thread = threading.Thread(target=self.run, args=(started,), daemon=True)
@@ -23,11 +24,18 @@ class Balancer:
         started.set()
         self.loop.run_forever()
 
+    def leave_out(self, *ports):
+        """No new connections to these, as for an endpoint that is not ready."""
+        self.out = ports
+
     async def backend(self):
         for _ in self.ports:
             self.next += 1
+            port = self.ports[self.next % len(self.ports)]
+            if port in self.out:
+                continue
             try:
-                return await asyncio.open_connection("127.0.0.1", self.ports[self.next % len(self.ports)])
+                return await asyncio.open_connection("127.0.0.1", port)
             except OSError:
                 pass
         return None

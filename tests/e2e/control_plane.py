@@ -108,4 +108,4 @@ class ControlPlane:
 
     def stop(self):
         for process in reversed(self.processes):
-            process.stop()
+            process.stop(3)

@@ -316,6 +316,20 @@ class Hold(ClusterTest):
         self.assertNotIn("details", response["status"])
         self.assertEqual(self.rayhook.wait_for(reason="service-awaited")["outcome"], "deny")
 
+    def test_a_name_in_peace_is_waited_for_again_once_its_service_is_being_made(self):
+        path = self.pki.path("short.yaml")
+        with open(path, "w") as out:
+            out.write("unknownService: {hold: 300ms, retryFor: 300ms}\n")
+        self.rayhook = self.serve(lambda path, headers: pod_list() if "/pods" in path else NOT_FOUND, "--config", path)
+        def held():
+            before = self.rayhook.metric("rayhook_holds_total")
+            self.assertEqual(self.reason(worker()), "service-absent")
+            return self.rayhook.metric("rayhook_holds_total") > before
+        self.assertTrue(held())
+        wait_until(lambda: not held(), "peace")
+        self.assertEqual(self.reason(service()), "converted")
+        self.assertTrue(held(), "its Service is being made: it is worth waiting again")
+
     def test_a_bare_pod_is_admitted(self):
         self.assertEqual(self.reason(worker()), "service-absent")
         self.assertEqual(self.rayhook.metric('rayhook_holds_total{result="gone"}'), 1)
