@@ -21,8 +21,13 @@ CROWD = "crowd"     # the namespace with all the pods
 
 
 def plain_service(number):
-    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": f"web-{number}"},
-            "spec": {"selector": {"app": f"web-{number}"}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]}}
+    """Headless and no head's, so that Rayhook hears of it. Each tenth has an IP; no more of them, because the API server
+    counts all IPs whenever it gives out one."""
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": f"web-{number}"},
+               "spec": {"selector": {"app": f"web-{number}"}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]}}
+    if number % 10:
+        service["spec"]["clusterIP"] = "None"
+    return service
 
 
 def plain_pod(number):
