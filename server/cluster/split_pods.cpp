@@ -22,7 +22,7 @@ std::string mending_command(const Review& pod, std::string_view ns) {
   return where + "get pod " + name + " -o json | " + where + "replace --force -f -";
 }
 
-SplitPods::SplitPods(Executor executor, KubeClient& client, const ServiceIndex& index,
+SplitPods::SplitPods(const Executor& executor, KubeClient& client, const ServiceIndex& index,
                      const Policy& policy, const Clock& clock, std::chrono::seconds every,
                      Metrics& metrics, Log& log)
     : client_(client),

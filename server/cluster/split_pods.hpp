@@ -35,8 +35,9 @@ class SplitPods {
   static constexpr std::size_t kMostSoon = 1024;
 
   /// All references must outlive it. `every` 0: never.
-  SplitPods(Executor executor, KubeClient& client, const ServiceIndex& index, const Policy& policy,
-            const Clock& clock, std::chrono::seconds every, Metrics& metrics, Log& log);
+  SplitPods(const Executor& executor, KubeClient& client, const ServiceIndex& index,
+            const Policy& policy, const Clock& clock, std::chrono::seconds every, Metrics& metrics,
+            Log& log);
 
   /// Looks until the io_context ends. Never throws.
   [[nodiscard]] Task<void> run();
