@@ -87,8 +87,8 @@ def main():
     with open(os.path.join(build, "compile_commands.json")) as file:
         entries = json.load(file)
     if arguments.files:
-        wanted = {os.path.abspath(name) for name in arguments.files}
-        entries = [entry for entry in entries if entry["file"] in wanted]
+        wanted = tuple(os.path.join(os.path.abspath(name), "") for name in arguments.files)
+        entries = [entry for entry in entries if (entry["file"] + os.sep).startswith(wanted)]
     made_of = dependencies(build)
     version = subprocess.run([TIDY, "--version"], capture_output=True, text=True, check=True).stdout
 
