@@ -81,7 +81,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", required=True)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("files", nargs="*", help="only these (default: all)")
+    parser.add_argument("files", nargs="*", help="only these files and folders (default: all)")
     arguments = parser.parse_args()
     build = os.path.abspath(arguments.build)
     with open(os.path.join(build, "compile_commands.json")) as file:
