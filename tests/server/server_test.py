@@ -329,6 +329,9 @@ class Limits(Case):
     def test_a_port_scan_costs_a_line_a_minute(self):
         """The first fault is told at once, the others together; a real request in between is answered."""
         rayhook = self.serve("--idle-timeout", "60")
+        # All of its own are open once it has answered.
+        harness.wait_until(lambda: self.answered(rayhook), "the first answer")
+        harness.wait_until(lambda: rayhook.metric("rayhook_connections ") == 0, "the end of that connection")
         opened = self.descriptors(rayhook)
         count = 3000 if not os.environ.get("RAYHOOK_SANITIZER") else 500
         for i in range(count):
