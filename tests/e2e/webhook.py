@@ -3,7 +3,6 @@
 
 import http.client
 import json
-import os
 import signal
 import ssl
 import urllib.error
