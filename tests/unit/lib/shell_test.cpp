@@ -379,7 +379,7 @@ TEST(ShellSpots, WherePlainTextMeansMore) {
 TEST(ShellSpots, AfterAnOpenEndedName) {
   EXPECT_EQ(shell("a ${X}$H $X-$H $X\"$H\" $H$X"), "a ${X}@H $X-@H $X\"@H\" @H$X");
   // The caller may leave the first of two.
-  EXPECT_EQ(shell("a $H$P ${H}$P"), "a @H$P @H@P");
+  EXPECT_EQ(shell("a $H$P ${H}$P"), "a $H$P @H@P");
   EXPECT_EQ(args("a $X$(V)$H"), "a $X$(V)$H");
   EXPECT_EQ(args("a $X$(V)y$H"), "a $X$(V)y$H");
   EXPECT_EQ(shell("cat <<E\n$X$H\nE\n"), "cat <<E\n$X$H\nE\n");
