@@ -11,6 +11,7 @@
 #include "log.hpp"
 #include "metrics.hpp"
 #include "readiness.hpp"
+#include "timer.hpp"
 #include "tls.hpp"
 
 namespace rayhook {
@@ -42,9 +43,6 @@ class CertWatcher {
   [[nodiscard]] Task<void> listen();
 
  private:
-  using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
-                                           asio::wait_traits<std::chrono::steady_clock>, Executor>;
-
   [[nodiscard]] Task<void> wait_for_change();
   [[nodiscard]] Task<void> settle(Result<TlsTexts>& texts);
   void watch_folders();

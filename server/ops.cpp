@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops.hpp"
+#include "timer.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -55,9 +56,7 @@ OpsServer::OpsServer(TcpAcceptor acceptor, const Readiness& readiness, const Met
     : acceptor_(std::move(acceptor)), readiness_(readiness), metrics_(metrics) {}
 
 Task<void> OpsServer::run() {
-  asio::basic_waitable_timer<std::chrono::steady_clock,
-                             asio::wait_traits<std::chrono::steady_clock>, Executor>
-      pause(acceptor_.get_executor());
+  Timer pause(acceptor_.get_executor());
   for (;;) {
     ErrorCode error;
     TcpSocket socket = co_await acceptor_.async_accept(asio::redirect_error(kTask, error));

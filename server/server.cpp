@@ -20,13 +20,12 @@
 #include "http/listener.hpp"
 #include "lib/version.hpp"
 #include "ops.hpp"
+#include "timer.hpp"
 
 namespace rayhook {
 namespace {
 
 using ErrorCode = boost::system::error_code;
-using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
-                                         asio::wait_traits<std::chrono::steady_clock>, Executor>;
 constexpr asio::use_awaitable_t<Executor> kTask;
 
 /// While draining, connections without a request are left open this long: a client that just

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "listener.hpp"
+#include "server/timer.hpp"
 
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
@@ -91,9 +92,7 @@ Worker& Listener::least_loaded() const {
 }
 
 Task<void> Listener::run() {
-  asio::basic_waitable_timer<std::chrono::steady_clock,
-                             asio::wait_traits<std::chrono::steady_clock>, Executor>
-      pause(acceptor_.get_executor());
+  Timer pause(acceptor_.get_executor());
   while (acceptor_.is_open()) {
     Worker& worker = least_loaded();
     ErrorCode error;

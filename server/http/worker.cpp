@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker.hpp"
+#include "server/timer.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
@@ -81,9 +82,7 @@ void Worker::close_idle() {
 }
 
 Task<void> Worker::tick() {
-  asio::basic_waitable_timer<std::chrono::steady_clock,
-                             asio::wait_traits<std::chrono::steady_clock>, Executor>
-      timer(context_.get_executor());
+  Timer timer(context_.get_executor());
   for (;;) {
     timer.expires_after(std::chrono::seconds(1));
     boost::system::error_code error;
