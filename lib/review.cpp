@@ -49,6 +49,23 @@ std::unexpected<Error> not_json(simdjson::error_code error) {
               std::string("the review is not valid JSON: ") + simdjson::error_message(error));
 }
 
+/// Whether a text has more than kMaxReviewStructure. Right for JSON; for other texts any answer is.
+bool too_much_structure(std::string_view json) {
+  if (json.size() <= kMaxReviewStructure) return false;
+  std::size_t count = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (c == '\\')
+      ++i;
+    else if (c == '"')
+      in_string = !in_string;
+    else if (!in_string)
+      count += c == ',' || c == ':' || c == '[' || c == ']' || c == '{' || c == '}' ? 1 : 0;
+  }
+  return count > kMaxReviewStructure;
+}
+
 ObjectKind object_kind(std::string_view group, std::string_view version, std::string_view kind) {
   if (!group.empty() || version != "v1") return ObjectKind::other;
   if (kind == "Pod") return ObjectKind::pod;
@@ -151,6 +168,8 @@ Result<const Review*> ReviewReader::parse(std::string_view json) {
   if (json.size() > kMaxReviewBytes)
     return fail(Errc::too_large,
                 "the review is over " + std::to_string(kMaxReviewBytes) + " bytes");
+  if (too_much_structure(json))
+    return fail(Errc::too_large, "the review is too large: it has too many JSON values");
   State& state = *state_;
   bool kind_is_known = false;
   ondemand::document document;

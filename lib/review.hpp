@@ -20,6 +20,11 @@ inline constexpr std::size_t kPadding = 64;
 /// of client bytes, which may grow as JSON.
 inline constexpr std::size_t kMaxReviewBytes = 9 * 1024 * 1024;
 
+/// Brackets, commas and colons of a text outside its strings: reading costs up to eight bytes for
+/// each, so a text of nothing else would cost several times its size. What the API server can store
+/// has far fewer.
+inline constexpr std::size_t kMaxReviewStructure = std::size_t{1024} * 1024;
+
 /// Which kind of object a review is about.
 enum class ObjectKind : std::uint8_t { pod, service, other };
 

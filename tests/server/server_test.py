@@ -21,6 +21,7 @@ import harness
 from harness import PATIENCE, Client, Pki, Rayhook, plain_pod, request, service, worker
 from certificates_test import Certificates  # noqa: F401: unittest finds it here
 from lookup_test import ClusterLookup  # noqa: F401: unittest finds it here
+from pressure_test import Pressure  # noqa: F401
 from watch_test import Hold, RunningReaders, SplitPods, Watch  # noqa: F401
 
 V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3

@@ -151,6 +151,26 @@ TEST(ReviewReader, SurvivesDepthInsideTheObject) {
   EXPECT_EQ(error_of(text), "(none)");
 }
 
+TEST(ReviewReader, StructureAtTheLimitAndOnePastIt) {
+  ReviewReader reader;
+  const std::string text = review_of(shell_pod("x")).dump();
+  std::size_t outside = 0;  // no string of this text holds any of them
+  for (const char c : text) outside += std::string_view("{}[]:,").contains(c) ? 1U : 0U;
+  const auto with = [&text](std::size_t commas) {
+    std::string more = R"(,"more":[0)";
+    while (commas-- > 0) more += ",0";
+    return text.substr(0, text.size() - 1) + more + "]}";
+  };
+  const std::size_t room = kMaxReviewStructure - outside - 4;
+  EXPECT_TRUE(reader.parse(Padded(with(room)).view()));
+  const auto past = reader.parse(Padded(with(room + 1)).view());
+  ASSERT_FALSE(past);
+  EXPECT_EQ(past.error().code, Errc::too_large);
+  // In strings there may be as many as there is room for, whatever is escaped before them.
+  const std::string quoted = R"(,"more":"\\\"\\)" + std::string(2 * kMaxReviewStructure, ',');
+  EXPECT_TRUE(reader.parse(Padded(text.substr(0, text.size() - 1) + quoted + R"("})").view()));
+}
+
 TEST(ReviewReader, CanBeUsedAgainAndShrunk) {
   ReviewReader reader;
   for (int i = 0; i < 3; ++i) {

@@ -1,0 +1,2 @@
+bin-B${A_SERVICE_PORT}eil
+echo $B
