@@ -1,2 +1,0 @@
-bin-B${A_SERVICE_PORT}eil
-echo $B
