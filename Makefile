@@ -48,8 +48,8 @@ check: deps-test release-tests ## the daily tests (unit, cli, server, lint), und
 
 .PHONY: test
 test: deps-test ## every test: see docs/testing.md
-	@scripts/install-deps.sh e2e manifests $(if $(filter 0,$(shell id -u)),fresh image)
-	@$(MAKE) release-tests asan-ubsan-tests tsan-tests
+	@scripts/install-deps.sh e2e manifests fuzz $(if $(filter 0,$(shell id -u)),fresh image)
+	@$(MAKE) release-tests asan-ubsan-tests tsan-tests fuzz-tests
 	@tests/e2e/binaries.sh >/dev/null || [[ "$${CI:-}" != true ]]
 	@tests/manifests/tools.sh >/dev/null || [[ "$${CI:-}" != true ]]
 	@$(tests)
