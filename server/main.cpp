@@ -13,6 +13,7 @@
 #include "server/verbs/config.hpp"
 #include "server/verbs/explain.hpp"
 #include "server/verbs/mutate.hpp"
+#include "server/verbs/probe.hpp"
 #include "server/verbs/review.hpp"
 #include "server/verbs/serve.hpp"
 #include "server/verbs/version.hpp"
@@ -52,6 +53,7 @@ int run(int argc, char** argv) {
   rayhook::add_review(app, verb);
   rayhook::add_config(app, verb);
   rayhook::add_certs(app, verb);
+  rayhook::add_probe(app, verb);
   rayhook::add_version(app, verb);
   try {
     app.parse(argc, argv);

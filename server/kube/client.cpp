@@ -182,6 +182,24 @@ std::chrono::seconds retry_after(const http::fields& fields) {
                                                                                        : 0);
 }
 
+/// The texts of `Warning: 299 - "text"`, in which `"` and `\\` stand behind a `\\` (RFC
+/// 9110 5.6.4).
+std::vector<std::string> warnings(const http::fields& fields) {
+  std::vector<std::string> out;
+  const auto range = fields.equal_range(http::field::warning);
+  for (auto field = range.first; field != range.second; ++field) {
+    const std::string_view value(field->value().data(), field->value().size());
+    const std::size_t open = value.find('"'), close = value.rfind('"');
+    if (open == close) continue;
+    std::string& text = out.emplace_back();
+    for (std::size_t i = open + 1; i < close; ++i) {
+      if (value[i] == '\\' && i + 1 < close) ++i;
+      text += value[i];
+    }
+  }
+  return out;
+}
+
 Task<ErrorCode> write_all(Link& link, const std::string& request) {
   ErrorCode error;
   const asio::const_buffer bytes(request.data(), request.size());
@@ -203,6 +221,7 @@ Task<Result<KubeAnswer>> exchange(Link& link, const std::string& request, bool& 
   KubeAnswer answer;
   answer.status = parser.get().result_int();
   answer.retry_after = retry_after(parser.get().base());
+  answer.warnings = warnings(parser.get().base());
   answer.body = std::move(parser.get().body());
   co_return answer;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kubeconfig.hpp"
 #include "server/clock.hpp"
@@ -30,7 +31,8 @@ struct KubeRequest {
 struct KubeAnswer {
   unsigned status = 0;
   std::string body;
-  std::chrono::seconds retry_after{0};  ///< as the server wishes; 0: it said nothing
+  std::chrono::seconds retry_after{0};     ///< as the server wishes; 0: it said nothing
+  std::vector<std::string> warnings = {};  ///< what kubectl would print as `Warning: …`
 };
 
 /// How long a streamed answer may take.

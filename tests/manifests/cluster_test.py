@@ -32,10 +32,12 @@ sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 
 import render  # noqa: E402
 from control_plane import ControlPlane, KubectlError  # noqa: E402
+from probe import PROBE, Probe  # noqa: E402
 from processes import Process, wait_until  # noqa: E402
+from wrong import Wrong, expect  # noqa: E402
 
 START = time.monotonic()
-NAMESPACE, PROBE = "rayhook-system", "rayhook-probe"
+NAMESPACE = "rayhook-system"
 SERVER, CERTS = (f"system:serviceaccount:{NAMESPACE}:{name}" for name in ("rayhook", "rayhook-certs"))
 AUDIT_POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
                 "rules": [{"level": "Metadata", "users": [SERVER, CERTS]}, {"level": "None"}]}
@@ -45,15 +47,6 @@ HEAD = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "ray-head"},
 WORKER = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "worker-"},
           "spec": {"containers": [{"name": "ray", "image": "ray", "command": ["/bin/bash", "-c"],
                                    "args": ["ray start --address=$RAY_HEAD_SERVICE_HOST:$RAY_HEAD_SERVICE_PORT_GCS_SERVER"]}]}}
-
-
-class Wrong(Exception):
-    pass
-
-
-def expect(condition, message):
-    if not condition:
-        raise Wrong(message)
 
 
 def say(text):
@@ -75,6 +68,7 @@ class Suite:
             # Few seats, so that they can be taken (see own_seats).
             "--max-requests-inflight=20", "--max-mutating-requests-inflight=20"])
         self.rayhook = None
+        self.probe = Probe(self)
 
     # ---- helpers
 
@@ -87,9 +81,9 @@ class Suite:
         expect(done.returncode == 0, f"helm {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout
 
-    def account(self, name):
+    def account(self, name, namespace=NAMESPACE):
         """A kubeconfig with a real token of that service account."""
-        token, _ = self.kubectl("create", "token", name, "-n", NAMESPACE)
+        token, _ = self.kubectl("create", "token", name, "-n", namespace)
         with open(self.plane.admin) as file:
             config = json.load(file)
         config["users"] = [{"name": "admin", "user": {"token": token.strip()}}]
@@ -103,6 +97,11 @@ class Suite:
         document = {**document, "metadata": {**document["metadata"], "namespace": namespace}}
         out, warnings = self.kubectl("create", "-f", "-", "-o", "json", *options, stdin=json.dumps(document))
         return json.loads(out), warnings
+
+    def plane_ca(self):
+        """A CA that has not signed Rayhook's certificate, as a caBundle."""
+        with open(self.plane.ca.cert, "rb") as file:
+            return base64.b64encode(file.read()).decode()
 
     def metric(self, name):
         """Sum by the label `name`: which webhook was called, which was left out."""
@@ -261,29 +260,6 @@ class Suite:
                 return answer.read().decode()
         except OSError:
             return None
-
-    def probe(self):
-        """manifests/probe, its Job's command run as kubelet would: gives the exit code and what it said."""
-        folder = os.path.join(render.MANIFESTS, "probe")
-        self.kubectl("apply", "-k", folder)
-        [pod] = wait_until("the pod of the probe", lambda: self.plane.get("pods", "-n", PROBE)["items"], 60)
-        [container] = pod["spec"]["containers"]
-        service = self.plane.get("service", "ray-head", "-n", PROBE)["spec"]["clusterIP"]
-        env = {"RAY_HEAD_SERVICE_HOST": service} if service != "None" else {}
-        env |= {entry["name"]: entry["value"] for entry in container.get("env", [])}
-        mounted = os.path.join(self.directory, "probe")
-        os.makedirs(mounted, exist_ok=True)
-        for name, text in self.plane.get("configmap", "probe", "-n", PROBE)["data"].items():
-            with open(os.path.join(mounted, name), "w") as out:
-                out.write(text)
-        arguments = [re.sub(r"\$\((\w+)\)", lambda m: env.get(m[1], m[0]), a).replace("/probe", mounted, 1) for a in container["args"]]
-        done = subprocess.run([self.arguments.rayhook, *arguments], capture_output=True, text=True, timeout=60)
-        self.kubectl("delete", "-k", folder, "--timeout=60s")
-        return done.returncode, done.stdout + done.stderr
-
-    def probe_succeeds(self):
-        code, said = self.probe()
-        expect(code == 0, f"the probe fails: {said}")
 
     # ---- who is called for what
 
@@ -497,8 +473,8 @@ class Suite:
         code = self.rayhook.stop()
         expect(code == 0, f"rayhook ended with {code}:\n{self.rayhook.tail()}")
         other = {**HEAD, "metadata": {"name": "ray-head-2"}}
-        code, said = self.probe()
-        expect(code == 1 and "cannot be read" in said, f"the probe does not fail: {code}, {said}")
+        with self.probe.applied():
+            self.probe.fails("replicas", "connection refused")
         for name in ("plain", "audited", "ignored", "kube-system", NAMESPACE):
             stored, _ = self.create(other, name)
             expect(stored["spec"]["clusterIP"] != "None", f"headless in {name}, without Rayhook")
@@ -525,7 +501,8 @@ class Suite:
                 ("kubectl apply -k manifests/default; its pods keep the restricted standard", self.kustomize_installs),
                 ("the Job's command makes the certificate, with the Job's rights", self.certificate),
                 ("the Deployment's command serves, with the Deployment's rights", self.serve),
-                ("the probe succeeds", self.probe_succeeds),
+                ("the probe succeeds, and leaves nothing", self.probe.succeeds),
+                ("the probe says what is wrong", self.probe.says_what_is_wrong),
                 ("namespaces say by their label what they want", self.namespaces),
                 ("conditions leave out what can never change, and nothing else", self.conditions),
                 ("every query of the dashboard has data, every alert's names exist", self.monitoring),

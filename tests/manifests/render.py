@@ -72,7 +72,7 @@ _CHART_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/version", "app
 
 
 def normalised(objects):
-    """By kind and name, without what kustomize and Helm must do differently: the Namespace, Helm's own labels, the
+    """By kind, namespace and name, without what kustomize and Helm must do differently: the Namespace, Helm's own labels, the
     hash in the ConfigMap's name, comments in the configuration, the revision in the Job's name."""
     found = {}
     for document in copy.deepcopy(objects):
@@ -91,5 +91,5 @@ def normalised(objects):
             for volume in document["spec"]["template"]["spec"]["volumes"]:
                 if "configMap" in volume:
                     volume["configMap"]["name"] = re.sub(r"-[0-9a-z]{10}$", "", volume["configMap"]["name"])
-        found[document["kind"], metadata["name"]] = document
+        found[document["kind"], metadata.get("namespace", ""), metadata["name"]] = document
     return found
