@@ -17,7 +17,8 @@ python = $(firstword $(wildcard /usr/bin/python3) python3)
 
 # One compiler cache serves all clones of the project on a machine.
 export CCACHE_BASEDIR := $(CURDIR)
-export CTEST_PARALLEL_LEVEL ?= $(jobs)
+# One more than there are cores: several tests spend most of their time watching.
+export CTEST_PARALLEL_LEVEL ?= $(shell echo $$(($(jobs) + 1)))
 
 .PHONY: help
 help: ## this list
@@ -105,4 +106,4 @@ fuzz-tests:
 .PHONY: asan-ubsan-tests tsan-tests
 asan-ubsan-tests tsan-tests: %-tests:
 	@$(configure) --preset $* -DRAYHOOK_TESTS=ON
-	@$(call compile,build/$*)
+	@$(call compile,build/$*) $(if $(filter tsan,$*),--target rayhook server_test)

@@ -45,6 +45,11 @@ export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=overlay
 store=(--root "$cache/storage" --runroot "$cache/run")
 release=bookworm
 base="debian:$release-slim"
+# Layers of earlier builds are what makes the next one quick; but they pile up.
+if [[ -d "$cache/storage" ]] && (($(du -sm "$cache/storage" | cut -f1) > 10000)); then
+    say "the layers kept in $cache/storage are over 10 GB: beginning anew"
+    rm -rf --one-file-system "$cache/storage" "$cache/run"
+fi
 buildah "${store[@]}" rm --all >/dev/null # what an earlier run that was killed left
 
 if ! buildah "${store[@]}" inspect --type image "$base" >/dev/null 2>&1; then

@@ -3,6 +3,7 @@
 # `make demo`, twice, on a bare Debian: a debootstrap tree in a chroot, and a clone of HEAD in it without build
 # products. So no install step can be missing, whatever this machine has.
 #   DEBIAN=bookworm (default) | trixie
+#   --ccache   compiled objects are kept for the next time, so that the figure at the end is no newcomer's
 # Packages come from where this machine's own apt gets them. The bare tree and the packages are kept in
 # ${RAYHOOK_CACHE:-~/.cache/rayhook}/fresh; all else is unmounted and removed at the end, however it ends.
 set -euo pipefail
@@ -21,6 +22,9 @@ skip() {
 
 # Everything happens in namespaces of its own: whatever is mounted there is unseen from outside, and when the
 # inner script ends or is ended, all its processes and mounts are gone. What is left to do is to remove files.
+ccache=no
+[[ " $* " != *" --ccache "* ]] || ccache=yes
+
 if [[ "${1:-}" != --inside ]]; then
     case "$debian" in
     bookworm | trixie) ;;
@@ -42,7 +46,7 @@ if [[ "${1:-}" != --inside ]]; then
     }
     rm -rf --one-file-system "$work" # of a run that was killed
     mkdir -p "$work"
-    "${namespaces[@]}" "$0" --inside 9>&- &
+    "${namespaces[@]}" "$0" --inside "$@" 9>&- &
     inner=$!
     trap 'kill -KILL "$inner" 2>/dev/null || true; wait "$inner" || true; rm -rf --one-file-system "$work"' EXIT
     trap 'exit 130' INT
@@ -76,6 +80,10 @@ mount -t tmpfs tmpfs "$tree/dev/shm"
 # Downloaded packages outlive the tree: the next run fetches nothing.
 mkdir -p "$cache/$debian-archives/partial"
 mount --bind "$cache/$debian-archives" "$tree/var/cache/apt/archives"
+if [[ "$ccache" == yes ]]; then
+    mkdir -p "$cache/$debian-ccache" "$tree/root/.cache/ccache"
+    mount --bind "$cache/$debian-ccache" "$tree/root/.cache/ccache"
+fi
 rm -f "$tree/etc/apt/apt.conf.d/docker-clean"
 echo 'APT::Keep-Downloaded-Packages "true"; Binary::apt-get::APT::Keep-Downloaded-Packages "true";' \
     >"$tree/etc/apt/apt.conf.d/99keep"
@@ -130,5 +138,7 @@ grep -q 'install-deps: installing' "$work/demo-second.log" && wrong "the second 
 [[ -z "$(find /proc -maxdepth 2 -name exe -lname '*/rayhook' 2>/dev/null)" ]] ||
     wrong "a rayhook was left running"
 
-say "first demo: $first s (240 s is the aim), second: $second s (10 s)"
+aim="240 s is the aim"
+[[ "$ccache" == no ]] || aim="compiled objects were kept"
+say "first demo: $first s ($aim), second: $second s (10 s)"
 exit "$problems"
