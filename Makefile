@@ -60,6 +60,13 @@ fresh-test: ## make demo on a bare Debian 12 (DEBIAN=trixie: 13) in a chroot; as
 	@scripts/install-deps.sh fresh
 	@tests/fresh/fresh_test.sh
 
+.PHONY: newest-test
+newest-test: deps-test release-tests ## installation and example on the newest Kubernetes; 7 minutes more the first time
+	@scripts/install-deps.sh e2e manifests
+	@bin=$$(tests/e2e/binaries.sh --newest | tail -n 1) && tools=$$(tests/manifests/tools.sh | tail -n 1) && \
+		$(python) tests/manifests/cluster_test.py --rayhook $(release)/bin/rayhook --bin "$$bin" --tools "$$tools" && \
+		$(python) tests/e2e/e2e.py --rayhook $(release)/bin/rayhook --bin "$$bin"
+
 SECONDS ?= 300
 FUZZERS = $(patsubst tests/fuzz/%_fuzz.cpp,%,$(wildcard tests/fuzz/*_fuzz.cpp))
 .PHONY: fuzz

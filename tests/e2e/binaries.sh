@@ -4,6 +4,7 @@
 # KubeRay's operator and our own `oracle`) from the Go module proxy, once, into a cache outside the repository.
 # Progress goes to stderr; the last line on stdout is the directory that holds the programs.
 #   binaries.sh [--only oracle]     with --only, no more than the oracle
+#   binaries.sh --newest            a directory in which API server and controllers are the newest Kubernetes' instead
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -15,20 +16,25 @@ say() { printf '[binaries %4ds] %s\n' "$SECONDS" "$*" >&2; }
 source "$here/go-toolchain.sh"
 
 only=""
+newest=no
 case "$*" in
 "") ;;
 "--only oracle") only=oracle ;;
+"--newest") newest=yes ;;
 *)
-    echo "usage: binaries.sh [--only oracle]" >&2
+    echo "usage: binaries.sh [--only oracle | --newest]" >&2
     exit 2
     ;;
 esac
 
-version="$(sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\)$|\1|p' "$here/go/kubernetes/go.mod")"
-IFS=. read -r major minor _ <<<"${version#v}"
-stamp=k8s.io/component-base/version
-flags=(-mod=readonly -trimpath -buildvcs=false
-    -ldflags "-s -w -X $stamp.gitVersion=$version -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor -X $stamp.gitTreeState=clean")
+flags_of() { # flags_of MODULE: sets `flags`, with the Kubernetes version of its go.mod
+    local version major minor stamp=k8s.io/component-base/version
+    version="$(sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\).*|\1|p' "$here/go/$1/go.mod")"
+    IFS=. read -r major minor _ <<<"${version#v}"
+    flags=(-mod=readonly -trimpath -buildvcs=false
+        -ldflags "-s -w -X $stamp.gitVersion=$version -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor -X $stamp.gitTreeState=clean")
+}
+flags_of kubernetes
 export CGO_ENABLED=0
 unset GOFLAGS
 
@@ -74,6 +80,15 @@ if [[ -z "$only" ]]; then
     build kubernetes k8s.io/kubernetes/cmd/kubectl kubectl
     kuberay 1.4.0
     kuberay 1.5.0
+fi
+if [[ "$newest" == yes ]]; then
+    flags_of kubernetes-newest
+    older="$dir"
+    dir="$cache/bin-newest-$(cat "$here"/go/kubernetes-newest/go.{mod,sum} | sum)"
+    mkdir -p "$dir"
+    build kubernetes-newest k8s.io/kubernetes/cmd/kube-apiserver kube-apiserver
+    build kubernetes-newest k8s.io/kubernetes/cmd/kube-controller-manager kube-controller-manager
+    for program in etcd kubectl; do ln -sfn "$older/$program" "$dir/$program"; done
 fi
 say "all there: $dir"
 echo "$dir"
