@@ -62,7 +62,7 @@ struct Pod {
   std::string_view decision;    ///< annotation rayhook/decision, if any
   std::string_view dns_policy;  ///< empty: the default (ClusterFirst)
   std::string_view controller;  ///< "apps/v1 ReplicaSet" → kind and apiVersion of the controller
-  std::string_view controller_api;
+  std::string_view controller_api, controller_name, controller_uid;
   std::vector<std::pair<std::string_view, std::string_view>> labels;
   bool has_metadata = false, has_annotations = false;
   bool opted_out = false;  ///< annotation rayhook/mode: ignore

@@ -30,7 +30,7 @@ bool read_annotations(JsonWalk& walk, ondemand::value value, Pod& out) {
 }
 
 bool read_owner(JsonWalk& walk, ondemand::value value, Pod& out) {
-  std::string_view kind, api;
+  std::string_view kind, api, name, uid;
   bool controller = false;
   if (!walk.object(value, "metadata.ownerReferences",
                    [&](std::string_view key, ondemand::value item) {
@@ -38,6 +38,10 @@ bool read_owner(JsonWalk& walk, ondemand::value value, Pod& out) {
                        return walk.string(item, "metadata.ownerReferences.kind", kind);
                      if (key == "apiVersion")
                        return walk.string(item, "metadata.ownerReferences.apiVersion", api);
+                     if (key == "name")
+                       return walk.string(item, "metadata.ownerReferences.name", name);
+                     if (key == "uid")
+                       return walk.string(item, "metadata.ownerReferences.uid", uid);
                      if (key == "controller")
                        return walk.boolean(item, "metadata.ownerReferences.controller", controller);
                      return true;
@@ -46,6 +50,8 @@ bool read_owner(JsonWalk& walk, ondemand::value value, Pod& out) {
   if (controller) {
     out.controller = kind;
     out.controller_api = api;
+    out.controller_name = name;
+    out.controller_uid = uid;
   }
   return true;
 }

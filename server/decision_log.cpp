@@ -73,7 +73,9 @@ void append_decision_line(std::string& out, const Review& review, const Decision
 
 void DecisionLog::decided(const Review& review, const Decision& decision, Mode mode,
                           std::size_t patch_bytes, std::chrono::steady_clock::duration took) {
-  const LogLevel level = text(decision.reason).of_concern ? LogLevel::info : LogLevel::debug;
+  const bool of_concern = text(decision.reason).of_concern;
+  if (events_ && of_concern && !review.dry_run) events_->decided(review, decision, mode);
+  const LogLevel level = of_concern ? LogLevel::info : LogLevel::debug;
   if (!log_.enabled(level)) return;
   line_.clear();
   append_decision_line(line_, review, decision, mode, patch_bytes, took, level);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "event_sink.hpp"
 #include "lib/decision.hpp"
 #include "log.hpp"
 #include "metrics.hpp"
@@ -18,12 +19,13 @@ void append_decision_line(std::string& out, const Review& review, const Decision
                           Mode mode, std::size_t patch_bytes,
                           std::chrono::steady_clock::duration took, LogLevel level);
 
-/// Logs decisions: those of concern at info, all at debug. Keeps its memory between lines, so one
+/// Logs decisions: those of concern at info, all at debug; and tells those of concern as Events, if
+/// there is a sink. Keeps its memory between lines, so one
 /// per thread; not thread-safe (the log behind it is).
 class DecisionLog {
  public:
-  /// `log` must outlive this.
-  explicit DecisionLog(Log& log) : log_(log) {}
+  /// `log` and `events` must outlive this; `events` may be null.
+  explicit DecisionLog(Log& log, EventSink* events = nullptr) : log_(log), events_(events) {}
 
   void decided(const Review& review, const Decision& decision, Mode mode, std::size_t patch_bytes,
                std::chrono::steady_clock::duration took);
@@ -32,6 +34,7 @@ class DecisionLog {
 
  private:
   Log& log_;
+  EventSink* events_;
   std::string line_;
 };
 

@@ -95,6 +95,12 @@ std::string_view word(PodListResult result) {
   return kWords[static_cast<std::size_t>(result)];
 }
 
+std::string_view word(EventResult result) {
+  constexpr std::array<std::string_view, kEventResults> kWords = {"written", "repeated", "dropped",
+                                                                  "failed"};
+  return kWords[static_cast<std::size_t>(result)];
+}
+
 std::string_view word(HandshakeFault fault) {
   constexpr std::array<std::string_view, kHandshakeFaults> kWords = {
       "timeout", "closed", "protocol", "client_certificate"};
@@ -201,6 +207,8 @@ std::string Metrics::text() const {
                                     holds_));
   all.push_back(by_word<PodListResult>("rayhook_pod_lists_total", "Lists of a namespace's pods.",
                                        "result", pod_lists_));
+  all.push_back(by_word<EventResult>("rayhook_events_total", "Kubernetes Events (--events).",
+                                     "result", events_));
   all.push_back(single("rayhook_split_pods",
                        "Running pods beside a converted Service that were made without Rayhook.",
                        MetricType::Gauge, load(split_pods_)));

@@ -82,6 +82,16 @@ enum class PodListResult : std::uint8_t {
 inline constexpr std::size_t kPodListResults = static_cast<std::size_t>(PodListResult::busy) + 1;
 [[nodiscard]] std::string_view word(PodListResult result);
 
+/// What became of a Kubernetes Event.
+enum class EventResult : std::uint8_t {
+  written,
+  repeated,  ///< the same was written a short while ago
+  dropped,   ///< too many were waiting
+  failed,
+};
+inline constexpr std::size_t kEventResults = static_cast<std::size_t>(EventResult::failed) + 1;
+[[nodiscard]] std::string_view word(EventResult result);
+
 /// Why a TLS handshake failed.
 enum class HandshakeFault : std::uint8_t {
   timeout,
@@ -134,6 +144,7 @@ class Metrics {
   void hold_ended(HoldResult result) noexcept { add(holds_[index(result)]); }
   void set_held(std::int64_t reviews) noexcept { held_.store(reviews); }
   void pod_list(PodListResult result) noexcept { add(pod_lists_[index(result)]); }
+  void kube_event(EventResult result) noexcept { add(events_[index(result)]); }
   void set_split_pods(std::int64_t pods) noexcept { split_pods_.store(pods); }
   void handshake_failed(HandshakeFault fault) noexcept { add(handshakes_[index(fault)]); }
   void accept_failed() noexcept { add(accept_failures_); }
@@ -192,6 +203,7 @@ class Metrics {
   std::array<Counter, kWatchFaults> watch_faults_{};
   std::array<Counter, kHoldResults> holds_{};
   std::array<Counter, kPodListResults> pod_lists_{};
+  std::array<Counter, kEventResults> events_{};
   std::array<Counter, kHandshakeFaults> handshakes_{};
   Counter accept_failures_{0}, connections_refused_{0}, connections_total_{0};
   Counter cert_loads_{0}, cert_refusals_{0};

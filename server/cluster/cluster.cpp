@@ -44,12 +44,14 @@ Cluster::Cluster(const ClusterAccess& access, std::shared_ptr<boost::asio::ssl::
       readers_(context_.get_executor(), client_, clock, metrics, log),
       split_pods_(context_.get_executor(), client_, index_, policy, clock, options.split_pods_every,
                   metrics, log),
+      events_(context_.get_executor(), client_, clock, metrics, log),
       watch_(context_.get_executor(), client_, index_, policy, clock, options.watch_idle, metrics,
              log,
              {[this](std::string_view ns, std::string_view name) { changed(ns, name); },
               [this](std::string_view ns) { split_pods_.look_soon(ns); },
               [this] { split_pods_.look_now(); }}),
-      misses_(policy.unknown_service) {}
+      misses_(policy.unknown_service),
+      events_wanted_(options.events) {}
 
 Cluster::~Cluster() { stop(); }
 
@@ -108,6 +110,12 @@ void Cluster::ask(ClusterQuestion question, std::function<void(Facts)> done) {
                      // Whoever asked gives up at its deadline, with nothing known.
                      if (!error) done(std::move(facts));
                    });
+  });
+}
+
+void Cluster::decided(const Review& review, const Decision& decision, Mode mode) {
+  asio::post(context_, [this, event = kube_event(review, decision, mode)]() mutable {
+    events_.add(std::move(event));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <thread>
 
+#include "kube_events.hpp"
 #include "miss_windows.hpp"
 #include "reader_lists.hpp"
 #include "server/lookup/lookup.hpp"
@@ -19,6 +20,7 @@ namespace rayhook {
 struct ClusterOptions {
   std::chrono::seconds watch_idle{90};         ///< longest silence of a watch
   std::chrono::seconds split_pods_every{600};  ///< 0: never
+  bool events = false;                         ///< tell decisions of concern as Kubernetes Events
 };
 
 /// What a review asks of the cluster: a copy, since the review's own memory is another thread's.
@@ -35,7 +37,7 @@ struct ClusterQuestion {
 /// All that is known of a cluster, and how it comes to be known: the watch of headless Services,
 /// single GETs, the waiting for Services that are not there yet, the lists of pods. A thread of its
 /// own does it all, so none of it needs a lock but what reviews read directly.
-class Cluster {
+class Cluster final : public EventSink {
  public:
   /// Reviews that may be held at once.
   static constexpr std::int64_t kHeld = 32;
@@ -44,9 +46,7 @@ class Cluster {
   Cluster(const ClusterAccess& access, std::shared_ptr<boost::asio::ssl::context> tls,
           const ClusterOptions& options, const Policy& policy, const Clock& clock, Metrics& metrics,
           Log& log);
-  ~Cluster();
-  Cluster(const Cluster&) = delete;
-  Cluster& operator=(const Cluster&) = delete;
+  ~Cluster() override;
 
   /// Begins to watch.
   void start();
@@ -58,6 +58,10 @@ class Cluster {
 
   /// Thread-safe. Answers a pod's needs from memory: true and the facts, or false.
   [[nodiscard]] bool try_now(const Needs& needs, bool may_wait, Facts& facts);
+
+  /// This, if Events are wanted.
+  [[nodiscard]] EventSink* events() { return events_wanted_ ? this : nullptr; }
+  void decided(const Review& review, const Decision& decision, Mode mode) override;
 
   /// Thread-safe. Answers by the question's deadline; `done` is called on the cluster's thread,
   /// once, unless the cluster stops before.
@@ -83,8 +87,10 @@ class Cluster {
   ServiceGets gets_;
   ReaderLists readers_;
   SplitPods split_pods_;
+  KubeEvents events_;
   ServiceWatch watch_;
   MissWindows misses_;
+  bool events_wanted_;
   struct Held;
   std::vector<Held*> held_;
   std::thread thread_;

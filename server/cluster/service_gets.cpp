@@ -7,17 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "server/kube/dns_label.hpp"
 #include "server/timer.hpp"
 
 namespace rayhook {
 namespace {
-
-/// A DNS label, as namespaces and Services are called: anything else must not get into a path.
-bool is_label(std::string_view text) {
-  return !text.empty() && text.size() <= 63 && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-  });
-}
 
 bool says_not_found(const std::string& body) {
   if (body.size() > 64 * 1024) return false;
@@ -80,7 +74,8 @@ ServiceGets::ServiceGets(Executor executor, KubeClient& client, FactCache& cache
 ServiceGets::~ServiceGets() = default;
 
 Task<ServiceFact> ServiceGets::get(Wanted wanted) {
-  if (!is_label(wanted.ns) || !is_label(wanted.name)) co_return unknown_service(wanted.name);
+  if (!is_dns_label(wanted.ns) || !is_dns_label(wanted.name))
+    co_return unknown_service(wanted.name);
   std::string key = wanted.ns + "/" + wanted.name;
   std::shared_ptr<Flight> flight;
   if (const auto found = flights_.find(key); found != flights_.end()) {

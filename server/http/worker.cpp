@@ -33,7 +33,7 @@ struct LogException {
 
 Worker::Worker(const WorkerShared& shared, LookupSource& lookups)
     : shared_(shared),
-      decision_log_(shared.log),
+      decision_log_(shared.log, lookups.events()),
       lookup_(lookups.make(context_)),
       session_context_(new SessionContext{shared.policy, shared.limits, shared.clock,
                                           shared.draining, shared.load, shared.metrics, *lookup_,

@@ -37,6 +37,7 @@ class ClusterSource final : public LookupSource {
     return std::make_unique<ClusterLookup>(context, cluster_);
   }
   void start() override { cluster_.start(); }
+  [[nodiscard]] EventSink* events() override { return cluster_.events(); }
   [[nodiscard]] bool ready() const override { return cluster_.ready(); }
 
  private:

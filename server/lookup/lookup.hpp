@@ -5,6 +5,7 @@
 
 #include "lib/facts.hpp"
 #include "server/clock.hpp"
+#include "server/event_sink.hpp"
 #include "server/net.hpp"
 
 namespace rayhook {
@@ -58,6 +59,9 @@ class LookupSource {
 
   /// Begins to gather what is asked for later.
   virtual void start() {}
+
+  /// Where decisions are told as Kubernetes Events; null: nowhere. Lives as long as this.
+  [[nodiscard]] virtual EventSink* events() { return nullptr; }
 
   /// Thread-safe: see Lookup::ready.
   [[nodiscard]] virtual bool ready() const { return true; }

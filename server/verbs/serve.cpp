@@ -74,6 +74,8 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
       3600);
   add_seconds(verb, "--split-pods-interval", options->lookup.cluster.split_pods_every,
               "How often to look for pods that were made without Rayhook; 0: never", 0, 86400);
+  verb.add_flag("--events", options->lookup.cluster.events,
+                "Tell decisions of concern as Kubernetes Events too; with --lookup cluster");
   add_config_option(verb, options->config);
   verb.add_option("--log-level", *level, "What to log: debug, info, warn or error")
       ->type_name("LEVEL")

@@ -7,7 +7,7 @@ import ssl
 import threading
 import time
 
-CORE = ("services", "pods", "namespaces", "nodes")
+CORE = ("services", "events", "pods", "namespaces", "nodes")
 GROUPS = {"deployments": "apps/v1", "statefulsets": "apps/v1", "daemonsets": "apps/v1", "replicasets": "apps/v1",
           "jobs": "batch/v1", "cronjobs": "batch/v1", "rayclusters": "ray.io/v1", "rayservices": "ray.io/v1"}
 

@@ -22,6 +22,13 @@ from scenarios import expect, main, say
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOON = 1.0  # seconds within which whatever is done to a Service is followed
 
+EVENT_RIGHTS = [
+    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "rayhook-events"},
+     "rules": [{"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}]},
+    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "rayhook-events"},
+     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "rayhook-events"},
+     "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rayhook"}]}]
+
 
 def annotations(document):
     return document["metadata"].get("annotations") or {}
@@ -32,6 +39,8 @@ def reason(response):
 
 
 class Cluster(Replicas):
+    arguments_of_serve = ("--events",)
+
     def logs(self):
         return [replica.process for replica in self.replicas if replica.process]
 
@@ -262,6 +271,40 @@ class Cluster(Replicas):
         self.api.merge("services", space, "ray-head", {"spec": {"type": "NodePort"}})
         self.follow("made a NodePort", space, pod, "service-left")
 
+    # ---- Events
+
+    def events(self, namespace):
+        found = self.api.list("events", namespace)
+        return {(e["involvedObject"]["kind"], e["involvedObject"]["name"], e["reason"], e["type"]): e
+                for e in found if e.get("source", {}).get("component") == "rayhook"}
+
+    def told_as_events(self):
+        space = self.api.namespace("told")
+        # Without the right nothing is told, and nothing else is hindered.
+        failed = 'rayhook_events_total{result="failed"}'
+        before = self.metric(failed)
+        self.api.create(head_service("first-head"), space)
+        wait_until("an Event that could not be written is counted", lambda: self.metric(failed) > before, 30)
+        for document in EVENT_RIGHTS:
+            self.api.call("POST", f"/apis/{document['apiVersion']}/{document['kind'].lower()}s", document)
+        dry = self.api.path("services", space) + "?dryRun=All"
+        self.api.call("POST", dry, head_service("dry-head"))
+
+        def told():
+            self.api.call("POST", self.api.path("services", space), head_service(f"head-{time.monotonic_ns()}"))
+            return self.events(space)
+        wait_until("the right has come to the API server", told, 30)
+        self.api.create(head_service(), space)
+        self.api.create(workload("Deployment", "workers", reader()), space)
+        self.api.create(head_service("opted-head", annotations={"rayhook/mode": "ignore"}), space)
+        wanted = {("Service", "ray-head", "Converted", "Normal"), ("Service", "opted-head", "OptedOut", "Normal")}
+        wait_until("the Events", lambda: wanted <= set(self.events(space)) and any(key[0] == "ReplicaSet" for key in self.events(space)), 30)
+        found = self.events(space)
+        expect(not [key for key in found if key[1] == "dry-head"], f"told of a dry run: {sorted(found)}")
+        [about] = [event for key, event in found.items() if key[0] == "ReplicaSet"]
+        expect(about["reason"] == "Rewritten" and about["involvedObject"]["uid"] and about["message"].startswith("Pod workers-"), f"{about}")
+        expect(self.metric('rayhook_events_total{result="repeated"}') >= 1, "two pods of one ReplicaSet were told twice")
+
     # ---- the oracle
 
     def nothing_is_taken(self):
@@ -324,6 +367,7 @@ class Cluster(Replicas):
         self.scenario("migration as docs/migration.md says", self.migration)
         self.scenario("what is done to a Service is followed within a second by both replicas", self.followed)
         self.scenario("the same for one that was stored with an IP", self.stored_with_an_ip)
+        self.scenario("decisions are told as Events, to those who may be told", self.told_as_events)
         self.scenario("no variable that kubelet would have given is missing", self.nothing_is_taken)
 
 

@@ -27,12 +27,13 @@ WAYS = {
     "prometheus-operator": ("default", ["prometheus-operator"], {"monitoring": {"enabled": True}}),
     "audit-only": ("default", ["audit-only"], {"mode": "audit"}),
     "openshift": ("default", ["openshift"], {"openshift": True}),
+    "events": ("default", ["events"], {"events": True}),
 }
 # The probe is no way of installing; the chart has it as its test.
 PROBE = os.path.join(MANIFESTS, "probe")
 WAYS["together"] = (
-    "base", ["cert-manager", "network-policy", "prometheus-operator", "openshift"],
-    {k: v for way in ("cert-manager", "network-policy", "prometheus-operator", "openshift") for k, v in WAYS[way][2].items()})
+    "base", ["cert-manager", "network-policy", "prometheus-operator", "openshift", "events"],
+    {k: v for way in ("cert-manager", "network-policy", "prometheus-operator", "openshift", "events") for k, v in WAYS[way][2].items()})
 
 
 def run(*command, stdin=None):
