@@ -49,7 +49,7 @@ check: deps-test release-tests ## the daily tests (unit, cli, server, lint), und
 
 .PHONY: test
 test: deps-test ## every test: see docs/testing.md
-	@scripts/install-deps.sh e2e manifests fuzz $(if $(filter 0,$(shell id -u)),fresh image)
+	@scripts/install-deps.sh e2e manifests fuzz $(if $(filter 0,$(shell id -u)),fresh image cluster)
 	@$(MAKE) release-tests asan-ubsan-tests tsan-tests fuzz-tests
 	@tests/e2e/binaries.sh >/dev/null || [[ "$${CI:-}" != true ]]
 	@tests/manifests/tools.sh >/dev/null || [[ "$${CI:-}" != true ]]
@@ -59,6 +59,12 @@ test: deps-test ## every test: see docs/testing.md
 fresh-test: ## make demo on a bare Debian 12 (DEBIAN=trixie: 13) in a chroot; as root
 	@scripts/install-deps.sh fresh
 	@tests/fresh/fresh_test.sh
+
+.PHONY: cluster-test
+cluster-test: deps-test release-tests ## jobs on a real node with real Ray, without Rayhook and with it; as root
+	@scripts/install-deps.sh e2e manifests image cluster
+	@bin=$$(tests/e2e/binaries.sh | tail -n 1) && tools=$$(tests/manifests/tools.sh | tail -n 1) && \
+		$(python) tests/cluster/cluster_test.py --rayhook $(release)/bin/rayhook --bin "$$bin" --tools "$$tools"
 
 .PHONY: newest-test
 newest-test: deps-test release-tests ## installation and example on the newest Kubernetes; 7 minutes more the first time

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs from Debian what is missing, and only that: a second run changes nothing and asks no network.
 #   scripts/install-deps.sh [--list] [GROUP…]     no word: build; --list only says what a group needs
-# Groups: build, demo, test, e2e, manifests, image, fuzz, fresh; and build:ARCHITECTURE, to compile for another processor.
+# Groups: build, demo, test, e2e, manifests, image, cluster, fuzz, fresh; and build:ARCHITECTURE, to compile for another processor.
 set -euo pipefail
 export LC_ALL=C # sort and comm must agree
 
@@ -29,6 +29,10 @@ packages() { # packages GROUP: one name a line
     e2e) printf '%s\n' python3 python3-yaml jq openssl git ca-certificates ;;
     manifests) printf '%s\n' python3 python3-yaml python3-pip openssl git ca-certificates yamllint iproute2 util-linux ;;
     image) printf '%s\n' buildah debootstrap git util-linux ;;
+    cluster)
+        printf '%s\n' containernetworking-plugins iptables iproute2 util-linux mount kmod procps gcc libc6-dev \
+            buildah debootstrap python3 python3-yaml jq openssl git
+        ;;
     build:*)
         local other="${1#build:}" name
         if [[ "$other" == "$(dpkg --print-architecture)" ]]; then
@@ -47,7 +51,7 @@ packages() { # packages GROUP: one name a line
     fuzz) printf '%s\n' clang-19 libclang-rt-19-dev ;;
     fresh) printf '%s\n' debootstrap git util-linux mount ;;
     *)
-        echo "install-deps: no group is called '$1'; there are build, demo, test, e2e, manifests, image, fuzz and fresh" >&2
+        echo "install-deps: no group is called '$1'; there are build, demo, test, e2e, manifests, image, cluster, fuzz and fresh" >&2
         exit 2
         ;;
     esac

@@ -6,12 +6,12 @@ says; after that two replicas answer alike, follow what is done to Services with
 import copy
 import json
 import os
-import re
 import sys
 import time
 
 import yaml
 
+import pages
 from node import Node
 from oracle_process import Oracle
 from processes import wait_until
@@ -138,11 +138,7 @@ class Cluster(Replicas):
 
     def shown(self, part, **names):
         """Runs the block of docs/migration.md that has `part` in it, with names filled in; gives its output."""
-        with open(os.path.join(HERE, "..", "..", "docs", "migration.md"), encoding="utf-8") as page:
-            [block] = [block for block in re.findall(r"```sh\n(.*?)```", page.read(), re.DOTALL) if part in block]
-        for name, value in {"NAME": self.old, "SERVICE": "ray-head", **names}.items():
-            block = re.sub(rf"\b{name}\b", value, block)
-        return self.typed(block)
+        return self.typed(pages.block("migration.md", part, **{"NAME": self.old, "SERVICE": "ray-head", **names}))
 
     def typed(self, command):
         done = self.plane.shell(command)

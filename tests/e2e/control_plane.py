@@ -14,9 +14,10 @@ class KubectlError(Exception):
 
 
 class ControlPlane:
-    def __init__(self, programs, directory, server_flags=()):
-        """`server_flags`: more flags for kube-apiserver."""
-        self.programs, self.directory, self.server_flags = programs, directory, server_flags
+    def __init__(self, programs, directory, server_flags=(), node_address=None):
+        """`server_flags`: more flags for kube-apiserver. `node_address`: where pods reach it; all that pods need is
+        on then: service accounts, every controller, the way to kubelets."""
+        self.programs, self.directory, self.server_flags, self.node_address = programs, directory, server_flags, node_address
         self.processes = []
         self.ca = pki.Authority(directory, "cluster")
         self.etcd_port, self.peer_port, self.port, self.controllers_port = free_ports(4)
@@ -56,27 +57,43 @@ class ControlPlane:
         self.spawn("etcd", "--data-dir", os.path.join(self.directory, "etcd"), "--unsafe-no-fsync", "--name=e2e",
                    f"--listen-client-urls={etcd}", f"--advertise-client-urls={etcd}", f"--listen-peer-urls={peer}",
                    f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=e2e={peer}", "--log-level=warn")
-        cert, key = self.ca.issue("apiserver", "/CN=kube-apiserver",
-                                  ["IP:127.0.0.1", "IP:10.96.0.1", "DNS:localhost", "DNS:kubernetes.default.svc"])
-        accounts = pki.key(os.path.join(self.directory, "service-accounts.key"))
+        names = ["IP:127.0.0.1", "IP:10.96.0.1", "DNS:localhost", "DNS:kubernetes.default.svc"]
+        cert, key = self.ca.issue("apiserver", "/CN=kube-apiserver", names + [f"IP:{self.node_address}"] * bool(self.node_address))
+        self.accounts = accounts = pki.key(os.path.join(self.directory, "service-accounts.key"))
         pki.openssl("pkey", "-in", accounts, "-pubout", "-out", accounts + ".pub")
         self.api_server_flags = [
-            f"--etcd-servers={etcd}", "--bind-address=127.0.0.1", f"--secure-port={self.port}",
-            "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", f"--tls-cert-file={cert}",
+            f"--etcd-servers={etcd}", f"--secure-port={self.port}", *self.reached_by(), f"--tls-cert-file={cert}",
             f"--tls-private-key-file={key}", f"--client-ca-file={self.ca.cert}", "--authorization-mode=RBAC",
-            "--disable-admission-plugins=ServiceAccount", "--service-cluster-ip-range=10.96.0.0/16",
+            "--service-cluster-ip-range=10.96.0.0/16",
             "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={accounts}.pub",
             f"--service-account-signing-key-file={accounts}", "--allow-privileged=true", *self.server_flags]
         self.start_api_server()
         if controllers:
             self.start_controllers()
 
+    def reached_by(self):
+        if not self.node_address:
+            return ["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
+                    "--disable-admission-plugins=ServiceAccount"]
+        cert, key = self.ca.issue("kubelet-client", "/O=system:masters/CN=kube-apiserver-kubelet-client")
+        return ["--bind-address=0.0.0.0", f"--advertise-address={self.node_address}", "--kubelet-preferred-address-types=InternalIP",
+                f"--kubelet-client-certificate={cert}", f"--kubelet-client-key={key}"]
+
     def start_controllers(self):
+        if self.node_address:
+            return self.start_all_controllers()
         self.spawn(
             "kube-controller-manager", f"--kubeconfig={self.admin}", "--leader-elect=false", "--bind-address=127.0.0.1",
             f"--secure-port={self.controllers_port}", f"--cert-dir={self.directory}", "--kube-api-qps=400", "--kube-api-burst=800",
             "--controllers=deployment-controller,replicaset-controller,statefulset-controller,daemonset-controller,"
             "job-controller,cronjob-controller,namespace-controller,garbage-collector-controller").check()
+
+    def start_all_controllers(self):
+        self.spawn(
+            "kube-controller-manager", f"--kubeconfig={self.admin}", "--leader-elect=false", "--bind-address=127.0.0.1",
+            f"--secure-port={self.controllers_port}", f"--cert-dir={self.directory}", "--kube-api-qps=400", "--kube-api-burst=800",
+            "--use-service-account-credentials=false", f"--service-account-private-key-file={self.accounts}",
+            f"--root-ca-file={self.ca.cert}").check()
 
     def start_api_server(self):
         self.server = self.spawn("kube-apiserver", *self.api_server_flags)

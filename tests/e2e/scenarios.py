@@ -43,10 +43,13 @@ class Scenarios:
 
     def __init__(self, arguments, directory):
         self.arguments, self.directory = arguments, directory
-        self.plane = ControlPlane(arguments.bin, directory)
+        self.plane = self.control_plane()
         self.api = Api(self.plane)
         self.started = [self.plane]
         self.passed, self.failed = 0, []
+
+    def control_plane(self):
+        return ControlPlane(self.arguments.bin, self.directory)
 
     def scenario(self, name, run, *arguments):
         start = time.monotonic()

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of the table, in order. Each says what it expects, and asserts it; what it returns is what was seen."""
+
+import json
+import os
+import time
+
+import pages
+import rays
+from installation import Installation
+from rays import HEAD, SERVICE, WORKERS, RayCluster
+from scenarios import expect, table
+from processes import wait_until
+
+NOT_OURS = [  # what Rayhook leaves, the reason, and whether kubectl says it too
+    ("nodeport", {"type": "NodePort"}, {}, "service-type", True),
+    ("other-port", {"ports": [{"name": "gcs-server", "port": 6379, "targetPort": 6380}]}, {}, "port-differs", True),
+    ("opted-out", {}, {"rayhook/mode": "ignore"}, "opted-out", False)]
+
+
+class Rows(Installation):
+    def __init__(self, arguments, directory):
+        super().__init__(arguments, directory)
+        self.table = []
+        self.static = RayCluster(self.plane, "static")
+        self.fresh = RayCluster(self.plane, "fresh")
+
+    def row(self, name, run):
+        start = time.monotonic()
+        seen = []
+        passed = self.scenario(name, lambda: seen.append(run()))
+        self.table.append((name, seen[0] if passed else "FAILED", f"{time.monotonic() - start:.0f}"))
+        return passed
+
+    def print_table(self):
+        print(table(("scenario", "seen", "seconds"), self.table), flush=True)
+
+    def run(self):
+        self.bring_up()
+        if not self.row("no Rayhook, a static Ray cluster as written", self.fault):
+            return
+        if not self.row("Rayhook by `kubectl apply -k manifests/default`, and its probe", self.install):
+            return
+        self.row("the same manifest, unchanged, with Rayhook", self.cured)
+        self.row("the faulty cluster is brought over as docs/migration.md says", self.migrated)
+        self.row("scaled up, a worker killed, the head killed", self.disturbed)
+        self.row("a Python driver that reads the variables, a script from a ConfigMap", self.drivers)
+        self.row("an init container that waits for the head", self.waiting)
+        self.row("a hostNetwork worker", self.host_network)
+        self.row("workers before their Service", self.early)
+        self.row("`kubectl apply -f` of a folder", self.folder)
+        self.row("`helm install` of a chart with both", self.chart)
+        self.row("NodePort, port ≠ target port, opted out, audit", self.left_alone)
+        self.row("a namespace that is opted out", self.ignored)
+        self.row("a RayCluster of the KubeRay operator, `kuberay: convert`", self.kuberay)
+        self.row("rolled out and certificates rotated under creations", self.rolled)
+        self.row("scaled to zero and back", self.away)
+        self.row("removed", self.removed)
+
+    # ---- the fault, and its cure
+
+    def fault(self):
+        self.apply("static", rays.documents())
+        took = self.static.joined(2)
+        service = self.plane.get("service", SERVICE, "-n", "static")["spec"]["clusterIP"]
+        pod = self.static.head_pod()
+
+        def connects(address):
+            return self.plane.run("-n", "static", "exec", pod["metadata"]["name"], "--", "timeout", "5", "bash", "-c",
+                                  f"exec 3<>/dev/tcp/{address}/6380").returncode
+        expect(connects(pod["status"]["podIP"]) == 0, "the head does not reach itself by its pod's address")
+        expect(connects(service) == 124, f"the head reaches itself through its Service ({connects(service)}): this network has hairpin")
+        for number in range(1, 6):
+            status, seconds, message = self.static.job()
+            if status == "FAILED":
+                expect(service in message or "connect" in message, f"failed, but for another reason: {message}")
+                return f"workers joined after {took:.0f} s; the head's own Service IP times out; job {number} failed after {seconds:.0f} s"
+        expect(False, "five jobs succeeded: the fault is not there")
+
+    def cured(self):
+        start = time.monotonic()
+        self.apply("fresh", rays.documents())
+        expect(self.plane.get("service", SERVICE, "-n", "fresh")["spec"]["clusterIP"] == "None", "the Service is not headless")
+        self.fresh.joined(2)
+        took = time.monotonic() - start
+        times = self.fresh.jobs(10)
+        return f"headless, workers joined after {took:.0f} s; 10 of 10 jobs succeeded, {min(times):.0f} to {max(times):.0f} s each"
+
+    def typed(self, command):
+        done = self.plane.shell(command)
+        expect(done.returncode == 0, f"{command}: {done.stderr}")
+        return done.stdout
+
+    def listed_commands(self, namespace):
+        """What Rayhook's log says to do there, by the command of docs/migration.md."""
+        return self.typed(pages.block("migration.md", ".command // empty", NAME=namespace)).splitlines()
+
+    def mend(self, namespace):
+        commands = wait_until("split pods are listed", lambda: self.listed_commands(namespace), 60, 0.5)
+        for command in commands:
+            self.typed(command)
+        return len(commands)
+
+    def migrated(self):
+        names = {"NAME": "static", "SERVICE": SERVICE}
+        readers = self.typed(pages.block("migration.md", "ownerReferences", **names))
+        expect(WORKERS in readers and HEAD not in readers, f"readers: {readers}")
+        self.typed(pages.block("migration.md", "rollout restart", **names, **{"deployment/WORKLOAD": f"deployment/{WORKERS}"}))
+        self.typed(pages.block("migration.md", "replace --force", **names))
+        expect(self.plane.get("service", SERVICE, "-n", "static")["spec"]["clusterIP"] == "None", "the Service is not headless")
+        count = self.mend("static")
+        self.static.joined(2)
+        times = self.static.jobs(3)
+        self.plane.kubectl("delete", "namespace", "static", "--wait=false")
+        return f"{count} pods made anew by the log's commands; 3 of 3 jobs succeeded, {min(times):.0f} to {max(times):.0f} s each"
+
+    def disturbed(self):
+        self.plane.kubectl("-n", "fresh", "scale", "deployment", WORKERS, "--replicas=3")
+        scaled = self.fresh.joined(3)
+        self.plane.kubectl("-n", "fresh", "delete", "pod", self.fresh.pods(self.fresh.workers)[0]["metadata"]["name"], "--grace-period=1")
+        killed = self.fresh.joined(3)
+        before = self.fresh.head_pod()["metadata"]["name"]
+        self.plane.kubectl("-n", "fresh", "delete", "pod", before, "--grace-period=1")
+        wait_until("another head", lambda: (self.fresh.head_pod() or {"metadata": {"name": before}})["metadata"]["name"] != before, 60)
+        back = self.fresh.joined(3, 240)
+        self.fresh.jobs(2)
+        return f"a third worker joined after {scaled:.0f} s, the killed one's after {killed:.0f} s, all after {back:.0f} s of a new head; 2 of 2 jobs succeeded"
+
+    # ---- readers
+
+    def finished(self, namespace, *names):
+        for name in names:
+            try:
+                self.plane.kubectl("-n", namespace, "wait", "--for=condition=complete", f"job/{name}", "--timeout=120s")
+            except Exception as error:
+                logs = self.plane.run("-n", namespace, "logs", f"job/{name}", "--all-containers", "--tail=20")
+                raise RuntimeError(f"{error}\n{logs.stdout}{logs.stderr}") from None
+
+    def drivers(self):
+        host, port = (f"os.environ['SERVICE_RAY_CLUSTER_{name}']" for name in ("SERVICE_HOST", "SERVICE_PORT_DASHBOARD"))
+        driver = f"""import os, time
+from ray.job_submission import JobSubmissionClient
+client = JobSubmissionClient('http://' + {host} + ':' + {port})
+job = client.submit_job(entrypoint='echo done')
+while str(client.get_job_status(job)) not in ('SUCCEEDED', 'FAILED'): time.sleep(0.5)
+assert client.get_job_status(job) == 'SUCCEEDED', client.get_job_info(job)
+"""
+        script = "ray job submit --address http://$SERVICE_RAY_CLUSTER_SERVICE_HOST:$SERVICE_RAY_CLUSTER_SERVICE_PORT_DASHBOARD -- echo done\n"
+        volume = {"volumes": [{"name": "scripts", "configMap": {"name": "scripts"}}]}
+        self.apply("fresh", [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "scripts"}, "data": {"submit.sh": script}},
+            rays.job("driver", ["python3", "-c", driver]),
+            rays.job("script", ["bash", "/scripts/submit.sh"], [{"name": "scripts", "mountPath": "/scripts"}], **volume)])
+        self.finished("fresh", "driver", "script")
+        return "both reach the head by `os.environ` and by `$…`, and end well"
+
+    def waiting(self):
+        wait = "until (exec 3<>/dev/tcp/$SERVICE_RAY_CLUSTER_SERVICE_HOST/$SERVICE_RAY_CLUSTER_SERVICE_PORT_GCS_SERVER); do sleep 1; done"
+        first = {"name": "wait", "image": rays.IMAGE, "command": ["bash", "-c", wait]}
+        self.apply("fresh", [rays.job("waits", ["true"], initContainers=[first])])
+        self.finished("fresh", "waits")
+        return "passes"
+
+    def host_network(self):
+        document = rays.documents(workers=1)[2]
+        document["metadata"]["name"] = "host-worker"
+        document["spec"]["selector"]["matchLabels"] = document["spec"]["template"]["metadata"]["labels"] = {"app": "host-worker"}
+        document["spec"]["template"]["spec"]["hostNetwork"] = True
+        self.apply("fresh", [document])
+        start = time.monotonic()
+        # Its address is whichever of the node's leads to the head.
+        wait_until("the worker of the node's network joins", lambda: (self.fresh.alive() or set()) - self.fresh.addresses(), 150, 0.5)
+        took = time.monotonic() - start
+        [pod] = self.fresh.pods("app=host-worker")
+        expect(pod["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet", f"dnsPolicy: {pod['spec']['dnsPolicy']}")
+        self.plane.kubectl("-n", "fresh", "delete", "deployment", "host-worker")
+        return f"joined after {took:.0f} s, with dnsPolicy ClusterFirstWithHostNet"
+
+    # ---- any order
+
+    def whole(self, namespace):
+        cluster = RayCluster(self.plane, namespace)
+        took = cluster.joined(1)
+        expect(self.plane.get("service", SERVICE, "-n", namespace)["spec"]["clusterIP"] == "None", "the Service is not headless")
+        [pod] = cluster.pods(cluster.workers)
+        expect(f"--address={SERVICE}:6380" in pod["spec"]["containers"][0]["args"][0], f"{pod['spec']['containers'][0]['args']}")
+        cluster.jobs(1)
+        self.plane.kubectl("delete", "namespace", namespace, "--wait=false")
+        return f"headless and rewritten; joined after {took:.0f} s, a job succeeded"
+
+    def early(self):
+        service, head, workers = rays.documents(workers=1)
+        self.apply("early", [workers])
+        wait_until("a worker is looked at", lambda: any(line.get("namespace") == "early" for line in self.decisions()), 30)
+        self.apply("early", [service, head])
+        return self.whole("early")
+
+    def folder(self):
+        folder = os.path.join(self.directory, "folder")
+        os.makedirs(folder)
+        service, head, workers = rays.documents(workers=1)
+        for name, document in (("a-workers", workers), ("b-service", service), ("c-head", head)):
+            with open(os.path.join(folder, f"{name}.yaml"), "w") as out:
+                out.write(rays.text([document]))
+        self.plane.kubectl("create", "namespace", "folder")
+        self.plane.kubectl("-n", "folder", "apply", "-f", folder)
+        return self.whole("folder")
+
+    def chart(self):
+        chart = os.path.join(self.directory, "chart")
+        os.makedirs(os.path.join(chart, "templates"))
+        with open(os.path.join(chart, "Chart.yaml"), "w") as out:
+            json.dump({"apiVersion": "v2", "name": "ray", "version": "1.0.0"}, out)
+        with open(os.path.join(chart, "templates", "all.yaml"), "w") as out:
+            out.write(rays.text(rays.documents(workers=1)))
+        self.helm("install", "ray", chart, "--namespace", "chart", "--create-namespace")
+        return self.whole("chart")
+
+    # ---- what is left alone
+
+    def left_alone(self):
+        self.plane.kubectl("create", "namespace", "left")
+        self.plane.kubectl("create", "namespace", "audited")
+        self.plane.kubectl("label", "namespace", "audited", "rayhook/mode=audit")
+        for name, spec, annotations, reason, warned in NOT_OURS:
+            document = rays.documents()[0]
+            document["metadata"] = {"name": name, "annotations": annotations}
+            document["spec"] |= spec
+            _, warnings = self.apply("left", [document])
+            stored = self.plane.get("service", name, "-n", "left")
+            expect(stored["spec"]["clusterIP"] != "None", f"{name} is headless")
+            expect(not warned or reason in warnings, f"{name}: kubectl says {warnings!r}")
+            wait_until(f"the log of {name}", lambda name=name, reason=reason: any(
+                line.get("name") == name and line.get("reason") == reason for line in self.decisions()), 20)
+        self.apply("audited", rays.documents()[:1])
+        expect(self.plane.get("service", SERVICE, "-n", "audited")["spec"]["clusterIP"] != "None", "headless, in an audit namespace")
+        wait_until("the auditor's log", lambda: any(
+            line.get("namespace") == "audited" and line.get("mode") == "audit" and line.get("reason") == "converted" for line in self.decisions()), 20)
+        return "untouched; reasons in kubectl's warnings and in the log"
+
+    def ignored(self):
+        before = self.metric("rayhook_reviews_total")
+        self.apply("ignored", [*rays.documents(workers=0)[:1], rays.job("pod", ["true"])], "rayhook/mode=ignore")
+        self.finished("ignored", "pod")
+        expect(self.plane.get("service", SERVICE, "-n", "ignored")["spec"]["clusterIP"] != "None", "headless")
+        after = self.metric("rayhook_reviews_total")
+        expect(after == before, f"{after - before} reviews were sent")
+        return "untouched, nothing was sent to Rayhook"
+
+    # ---- KubeRay
+
+    def kuberay(self):
+        self.configure("kuberay: convert\n")
+        self.start_kuberay()
+        self.apply("kuberay", [rays.ray_cluster()])
+        cluster = RayCluster(self.plane, "kuberay", "ray.io/node-type=head", "ray.io/node-type=worker")
+        took = cluster.joined(1)
+        service = self.plane.get("service", "demo-head-svc", "-n", "kuberay")
+        expect(service["spec"]["clusterIP"] == "None" and service["metadata"]["annotations"]["rayhook/converted"] == "true", f"{service}")
+        times = cluster.jobs(2)
+        self.plane.kubectl("delete", "namespace", "kuberay", "--wait=false")
+        return f"head Service headless, joined after {took:.0f} s; 2 of 2 jobs succeeded, {min(times):.0f} to {max(times):.0f} s each"
+
+    # ---- Rayhook itself
+
+    def rolled(self):
+        failed_open = self.fail_open()
+        with self.creations("fresh") as creations:
+            self.node.ctr("images", "tag", "docker.io/library/rayhook:0.1.0", "docker.io/library/rayhook:next")
+            self.plane.kubectl("-n", "rayhook-system", "set", "image", "deployment/rayhook", "*=rayhook:next")
+            self.rolled_out()
+            rolled = creations.count
+            self.rotate_authority()
+        expect(not creations.wrong, f"{len(creations.wrong)} of {creations.count}: {creations.wrong[:3]}")
+        expect(self.fail_open() == failed_open, f"fail-open count: {failed_open} before, {self.fail_open()} after")
+        expect(rolled >= 5 and creations.count > rolled + 20, f"{rolled}, {creations.count} creations: too few to mean something")
+        return f"{creations.count} pods created, each changed, none refused; fail-open count unmoved"
+
+    def away(self):
+        failed_open = self.fail_open()
+        with self.alerts() as alerts:
+            self.plane.kubectl("-n", "rayhook-system", "scale", "deployment/rayhook", "--replicas=0")
+            wait_until("Rayhook is away", lambda: not self.replicas(), 60)
+
+            def firing():
+                pod = self.fresh.pods(self.fresh.workers)[0]["metadata"]["name"]
+                self.plane.kubectl("-n", "fresh", "delete", "pod", pod, "--grace-period=1")
+                wait_until("another pod", lambda: len(self.fresh.pods(self.fresh.workers)) == 3, 30)
+                return alerts("RayhookFailsOpen")
+            wait_until("the alert RayhookFailsOpen is true", firing, 90, 1)
+        expect(self.fail_open() > failed_open, "the fail-open count did not move")
+        self.plane.kubectl("-n", "rayhook-system", "scale", "deployment/rayhook", "--replicas=2")
+        self.rolled_out()
+        split = wait_until("split pods are counted", lambda: self.metric("rayhook_split_pods"), 60)
+        count = self.mend("fresh")
+        took = self.fresh.joined(3)
+        return f"pods were created, the alert's expression is true; {split:.0f} split pods counted by both, mended by {count} commands, joined after {took:.0f} s"
+
+    def removed(self):
+        converted = self.typed(pages.block("install.md", '"rayhook/converted"] == "true"')).split()
+        expect(f"fresh/{SERVICE}" in converted, f"converted: {converted}")
+        self.typed(pages.block("install.md", "delete mutatingwebhookconfiguration"))
+        self.typed(pages.block("operations.md", "publishNotReadyAddresses", NAME="fresh", SERVICE=SERVICE))
+        self.typed(pages.block("install.md", "delete -k manifests/default --ignore-not-found"))
+        expect(self.plane.get("service", SERVICE, "-n", "fresh")["spec"]["clusterIP"] != "None", "still headless")
+        self.fresh.joined(3)
+        self.plane.kubectl("-n", "fresh", "scale", "deployment", WORKERS, "--replicas=4")
+        took = self.fresh.joined(4)
+        return f"the Service has its cluster IP again, the workers stay, and a new one joined by its variables after {took:.0f} s"
