@@ -79,7 +79,7 @@ class JsonWalk {
       return true;
     }
     if (error != simdjson::INCORRECT_TYPE) return broken(field, error);
-    return null_or_wrong(value, field, "a string");
+    return null_or_wrong(value, field, "a string (a number or a word like yes: put it in quotes)");
   }
 
   /// An element that must be a string: null is a fault too (a list of arguments has no gaps).

@@ -464,7 +464,8 @@ class PodDecision {
     if (any_env_from_) warn(out, lead + "restored variables win over same names from envFrom");
     if (any_cut_) warn_cut(out);
     if (no_shell_)
-      warn(out, lead + "$NAME in command or args is not expanded without a shell; write $(NAME)");
+      warn(out,
+           lead + "no shell found to expand $NAME in command or args; without one write $(NAME)");
   }
 
   const Review& review_;

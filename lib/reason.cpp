@@ -80,7 +80,9 @@ constexpr std::array<ReasonText, kReasonCount> kReasons = {{
      "are as they were.",
      false},
     {Reason::service_absent, "service-absent",
-     "The pod refers to variables of a Service that does not exist in its namespace.", true},
+     "The pod refers to variables of a Service that does not exist in its namespace (in manifests: "
+     "that is not given, or in another namespace).",
+     true},
     {Reason::service_awaited, "service-awaited",
      "The Ray head Service that the pod needs does not exist yet; its controller was told to try "
      "again.",

@@ -42,10 +42,6 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "rayhook " + std::string(rayhook::kVersion));
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
-  app.footer(
-      "Example: what would Rayhook change in this manifest?\n"
-      "  rayhook mutate -f cluster.yaml -o diff\n"
-      "Exit codes: 0 done, 1 bad input, 2 bad usage. `rayhook VERB --help` says more.");
   std::function<int()> verb;
   rayhook::add_serve(app, verb);
   rayhook::add_mutate(app, verb);
@@ -55,6 +51,11 @@ int run(int argc, char** argv) {
   rayhook::add_certs(app, verb);
   rayhook::add_probe(app, verb);
   rayhook::add_version(app, verb);
+  // Last, or every verb without one of its own would inherit it.
+  app.footer(
+      "Example: what would Rayhook change in this manifest?\n"
+      "  rayhook mutate -f cluster.yaml -o diff\n"
+      "Exit codes: 0 done, 1 bad input, 2 bad usage. `rayhook VERB --help` says more.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version

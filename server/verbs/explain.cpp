@@ -57,7 +57,8 @@ void append_text(std::string& out, const Paint& paint, const std::string& title,
   out += std::string(word(decision.reason)) + "\n  " + std::string(text(decision.reason).sentence) +
          "\n";
   for (const Finding& finding : decision.findings) {
-    out += "  " + full_place(subject, finding.where) + ": ";
+    const std::string place = full_place(subject, finding.where);
+    out += "  " + place + (place.empty() ? "" : ": ");
     if (finding.before.empty()) {
       append_restored(out, paint, finding);
       continue;

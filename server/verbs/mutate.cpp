@@ -27,7 +27,7 @@ struct Options {
 /// What is said on stderr.
 struct Summary {
   std::string text;
-  std::size_t objects = 0, changed = 0, warnings = 0;
+  std::size_t objects = 0, changed = 0, left = 0, warnings = 0;
 };
 
 /// `spec.containers[0].args[0]: $A → b; 5 variables restored`
@@ -51,6 +51,17 @@ std::string what_changed(const Subject& subject, const Decision& decision) {
   return out;
 }
 
+/// Why an object was left, where that may surprise whoever converts its Service: `unchanged:
+/// service-absent: …`. Empty: it need not be said, or a warning says it.
+std::string why_left(const Decision& decision) {
+  if (!text(decision.reason).of_concern || !decision.warnings.empty()) return {};
+  std::string out = "unchanged: ";
+  out.append(word(decision.reason)).append(": ").append(text(decision.reason).sentence);
+  if (decision.reason == Reason::malformed && !decision.findings.empty())
+    out.append(" (").append(decision.findings.front().before).append(")");
+  return out;
+}
+
 Result<void> mutate_file(InputFile& file, bool several, ManifestJudge& judge, Summary& summary) {
   const std::string prefix = several ? file.name + ": " : "";
   const auto objects = file.manifest.objects();
@@ -68,6 +79,9 @@ Result<void> mutate_file(InputFile& file, bool several, ManifestJudge& judge, Su
         summary.text += '\n';
         changed = true;
         if (auto done = file.manifest.apply(i, j, decision->patch); !done) return done;
+      } else if (const std::string why = why_left(*decision); !why.empty()) {
+        summary.text.append(name).append(why).append("\n");
+        ++summary.left;
       }
       for (const std::string& warning : decision->warnings) {
         summary.text.append(name).append("warning: ").append(warning).append("\n");
@@ -141,8 +155,11 @@ int run_mutate(const Options& options) {
                               ? all_diffs(*files, wants_color(options.color), summary)
                               : all_yaml(*files, summary);
   if (const int code = write_output("mutate", out); code != 0) return code;
-  std::fprintf(stderr, "%srayhook mutate: %zu of %zu objects changed, %zu warnings\n",
-               summary.text.c_str(), summary.changed, summary.objects, summary.warnings);
+  const std::string left =
+      summary.left == 0 ? "" : ", " + std::to_string(summary.left) + " left (see above)";
+  std::fprintf(stderr, "%srayhook mutate: %zu of %zu objects changed%s, %zu warnings\n",
+               summary.text.c_str(), summary.changed, summary.objects, left.c_str(),
+               summary.warnings);
   return 0;
 }
 

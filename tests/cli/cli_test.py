@@ -42,6 +42,25 @@ spec:
 """
 
 
+HEAD_OF_TEAM_A = """apiVersion: v1
+kind: Service
+metadata: {name: ray-head, namespace: team-a}
+spec: {selector: {app: ray-head}, ports: [{name: gcs-server, port: 6379}]}
+"""
+
+
+def pod_in(namespace, args):
+    return f"""apiVersion: v1
+kind: Pod
+metadata: {{name: worker{", namespace: " + namespace if namespace else ""}}}
+spec:
+  containers:
+  - name: ray
+    command: [sh, -c]
+    args: {json.dumps(args)}
+"""
+
+
 class CliTest(unittest.TestCase):
     maxDiff = 4000
 
@@ -139,6 +158,23 @@ class Corpus(CliTest):
                 as_json = json.loads(self.rayhook.mutate(text, "-o", "json"))
                 self.assertEqual(as_json["kind"], "List")
                 self.assertEqual(as_json["items"], objects_of(done.stdout))
+
+    def test_mutate_says_what_it_leaves(self):
+        worker = pod_in(None, ["ray start --address=$RAY_HEAD_SERVICE_HOST:6379"])
+        done = self.rayhook.run("mutate", "-f", "-", stdin=HEAD_OF_TEAM_A + "---\n" + worker)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("pod/worker: unchanged: service-absent: ", done.stderr)
+        self.assertIn("in another namespace", done.stderr)
+        self.assertIn("1 of 2 objects changed, 1 left (see above), 0 warnings", done.stderr)
+        number = worker.replace("args:", "env: [{name: PORT, value: 6379}]\n    args:")
+        done = self.rayhook.run("mutate", "-f", "-", stdin=number)
+        self.assertIn("pod/worker: unchanged: malformed: ", done.stderr)
+        self.assertIn("put it in quotes", done.stderr)
+
+    def test_only_the_program_itself_ends_its_help_with_its_example(self):
+        self.assertIn("mutate -f cluster.yaml", self.rayhook.run("--help").stdout)
+        for verb in ("serve", "version", "config"):
+            self.assertNotIn("mutate -f cluster.yaml", self.rayhook.run(verb, "--help").stdout)
 
     def test_review(self):
         for entry, path in self.files():

@@ -103,7 +103,7 @@ TEST(PodRule, RewritesExecArraysForKubeletOnly) {
   const Decided plain = run(exec_pod({"ray", "start", "--address=$RAY_HEAD_SERVICE_HOST:6379"}));
   EXPECT_EQ(plain.command(2), "--address=$RAY_HEAD_SERVICE_HOST:6379");
   ASSERT_EQ(plain.decision.warnings.size(), 1U);
-  EXPECT_NE(plain.decision.warnings[0].find("without a shell"), std::string::npos);
+  EXPECT_NE(plain.decision.warnings[0].find("no shell found"), std::string::npos);
 }
 
 TEST(PodRule, MatchesWholeNamesOnly) {
