@@ -134,6 +134,12 @@ void Session::expired() noexcept {
   phase_ = Phase::closed;
 }
 
+std::optional<Wait> Session::waits() const {
+  if (phase_ == Phase::idle) return Wait{requests_ > 0, deadline_ - context_.limits.idle};
+  if (phase_ == Phase::header || phase_ == Phase::body) return Wait{true, request_began_};
+  return std::nullopt;
+}
+
 Session::Step Session::advance() {
   if (phase_ == Phase::idle) {
     if (input_.empty()) return Step::read;
