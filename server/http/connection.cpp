@@ -142,10 +142,9 @@ void Connection::check(TimePoint now) {
   cut_off();
 }
 
-std::optional<Wait> Connection::waits() const {
-  if (stage_ == Stage::session) return session_.waits();
-  if (stage_ == Stage::shutdown) return Wait{true, deadline_ - context_.limits.shutdown};
-  return Wait{false, deadline_ - context_.limits.handshake};
+std::optional<TimePoint> Connection::waits_since() const {
+  if (stage_ == Stage::session) return session_.waits_since();
+  return deadline_ - (in_handshake() ? context_.limits.handshake : context_.limits.shutdown);
 }
 
 void Connection::stop_if_idle() {

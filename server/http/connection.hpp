@@ -65,8 +65,8 @@ class Connection {
   [[nodiscard]] bool is_cut_off() const { return cut_off_; }
 
   [[nodiscard]] bool in_handshake() const { return stage_ == Stage::handshake; }
-  /// How long its client has been awaited; empty if the client waits for us.
-  [[nodiscard]] std::optional<Wait> waits() const;
+  /// Since when its client has been awaited; empty if the client waits for us.
+  [[nodiscard]] std::optional<TimePoint> waits_since() const;
 
  private:
   enum class Stage { handshake, session, shutdown };

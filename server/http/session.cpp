@@ -134,9 +134,9 @@ void Session::expired() noexcept {
   phase_ = Phase::closed;
 }
 
-std::optional<Wait> Session::waits() const {
-  if (phase_ == Phase::idle) return Wait{requests_ > 0, deadline_ - context_.limits.idle};
-  if (phase_ == Phase::header || phase_ == Phase::body) return Wait{true, request_began_};
+std::optional<TimePoint> Session::waits_since() const {
+  if (phase_ == Phase::idle) return deadline_ - context_.limits.idle;
+  if (phase_ == Phase::header || phase_ == Phase::body) return request_began_;
   return std::nullopt;
 }
 

@@ -22,13 +22,6 @@
 
 namespace rayhook {
 
-/// What a connection waits for, and since when. The smaller of two is the one that is missed less.
-struct Wait {
-  bool begun;  ///< it has sent a request before, or a part of one
-  TimePoint since;
-  auto operator<=>(const Wait&) const = default;
-};
-
 /// What sessions work with; all of it outlives them. The look-up, the readers and the decision log
 /// belong to the session's thread.
 struct SessionContext {
@@ -82,8 +75,9 @@ class Session {
   /// Nothing of a request is here: the connection may be ended without loss.
   [[nodiscard]] bool idle() const { return phase_ == Phase::idle && input_.empty(); }
   [[nodiscard]] bool unread_input() const { return unread_input_; }
-  /// How long the client has been awaited; empty if it waits for us.
-  [[nodiscard]] std::optional<Wait> waits() const;
+  /// Since when the client has been awaited (its first request, the rest of one, the next); empty
+  /// if it waits for us.
+  [[nodiscard]] std::optional<TimePoint> waits_since() const;
 
  private:
   enum class Phase { idle, header, body, facts, write, closed };

@@ -80,20 +80,20 @@ void Worker::adopt(TcpSocket socket, std::shared_ptr<asio::ssl::context> tls,
 }
 
 /// For a new connection, where there are as many as may be, the one is cut off whose client has
-/// been awaited longest; those go first that have not sent anything yet. So whoever fills all
-/// places with idle, silent or slow connections has to fill them anew faster than the API server
-/// needs to ask. False if all are at work.
+/// been awaited longest, whatever it has sent before: the one that came last is the last to go. So
+/// whoever fills all places with silent, slow or idle connections would have to fill them anew in
+/// the time that the API server takes from its connect to its request. False if all are at work.
 bool Worker::make_room() {
   std::size_t open = 0, handshakes = 0;
   Connection* longest = nullptr;
   Connection* oldest_handshake = nullptr;
   const auto keep_longer = [](Connection*& kept, Connection* other) {
-    if (!kept || *other->waits() < *kept->waits()) kept = other;
+    if (!kept || *other->waits_since() < *kept->waits_since()) kept = other;
   };
   for (Connection* connection : connections_) {
     if (connection->is_cut_off()) continue;
     ++open;
-    if (!connection->waits()) continue;
+    if (!connection->waits_since()) continue;
     keep_longer(longest, connection);
     if (!connection->in_handshake()) continue;
     ++handshakes;

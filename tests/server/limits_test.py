@@ -103,16 +103,18 @@ class Limits(Case):
         self.assertEqual(self.given_up(rayhook), 1)
         rayhook.wait_for(msg="connections or requests came to nothing", connectionsRefused=1)
 
-    def test_who_never_asked_goes_before_who_did(self):
+    def test_a_fresh_connection_is_not_given_up_for_the_next(self):
+        """Though it has not sent anything yet: the API server's has not either, at first."""
         rayhook = self.serve("--threads", "1", "--max-connections", "3")
-        served, mute, half = self.clients(rayhook, 3)
-        served.post(plain_pod())
-        half.send(request(plain_pod())[:-1])
-        self.clients(rayhook, 1)[0].post(plain_pod())
-        self.assertTrue(mute.ended())
-        half.send(request(plain_pod())[-1:])
-        self.assertEqual(half.answer().status, 200)
-        self.assertEqual(served.post(plain_pod()).status, 200)
+        slow = self.clients(rayhook, 2)
+        for client in slow:
+            client.send(request(plain_pod())[:-1])
+        fresh = self.clients(rayhook, 1)
+        for number in range(2):
+            fresh += self.clients(rayhook, 1)
+            self.assertTrue(slow[number].ended())
+        for client in fresh:
+            self.assertEqual(client.post(plain_pod()).status, 200)
 
     def test_slow_clients_on_all_connections_do_not_keep_the_api_server_out(self):
         rayhook = self.serve("--max-connections", "32", "--header-timeout", "60", "--body-timeout", "60")

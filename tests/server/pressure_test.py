@@ -92,7 +92,7 @@ class Pressure(ClusterTest):
         for plain in silent:
             self.addCleanup(plain.close)
         wait_until(lambda: rayhook.metric("rayhook_connections ") == 256, "256 connections")
-        one_more = self.connect(1)[0]  # which ends a silent one
+        one_more = self.connect(1)[0]  # which ends self.client's, idle from the start
         self.assertEqual(one_more.post(plain_pod()).status, 200)
 
         lister.send(request(service(), "/mutate?timeout=30s"))
