@@ -7,6 +7,8 @@ import json
 import threading
 import time
 
+from api import plural
+
 
 class SteadyLoad:
     """Creates `document` in `namespace`, `rate` times a second, as long as the `with` block runs. Afterwards:
@@ -14,7 +16,7 @@ class SteadyLoad:
     (status or exception of the others), and `seconds`, how long it all took."""
 
     def __init__(self, api, namespace, document, sign, rate, clients=32):
-        self.api, self.path, self.sign, self.rate = api, api.path("pods", namespace), sign.encode(), rate
+        self.api, self.path, self.sign, self.rate = api, api.path(plural(document["kind"]), namespace), sign.encode(), rate
         self.body = json.dumps(document).encode()
         self.times, self.failed, self.unchanged = [], [], 0
         self.numbers, self.lock, self.over = itertools.count(), threading.Lock(), threading.Event()
