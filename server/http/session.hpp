@@ -88,6 +88,7 @@ class Session {
   Step discard();
   [[nodiscard]] bool room_for(std::size_t body);
   Step body_complete(std::string_view body);
+  Result<const Review*> parse(std::string_view body);
   Step decide_and_answer(const Facts& facts);
   void request_over();
   [[nodiscard]] bool may_go_on() const;

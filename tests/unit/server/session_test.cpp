@@ -236,6 +236,30 @@ TEST_F(SessionTest, ChunkExtensionsAndTrailersAreBounded) {
   EXPECT_GT(trailer.unsent, 900'000U);
 }
 
+TEST_F(SessionTest, ChunkFramingAtTheLimitAndOnePastItHoweverTheBytesAreCut) {
+  const std::string small = chunked(review_body(), 100);
+  const std::string head = small.substr(0, small.find("\r\n\r\n") + 4);
+  const auto filled = [](std::string_view begin, std::size_t bytes, std::string_view end) {
+    return std::string(begin) + std::string(bytes - begin.size() - end.size(), 'x') +
+           std::string(end);
+  };
+  const std::size_t most = world.limits.chunk_frame_bytes;
+  for (const std::size_t frame : {most, most + 1})
+    for (const std::size_t piece : {std::size_t{1} << 20, std::size_t{1000}, std::size_t{7}}) {
+      Client extension(world.context), trailers(world.context);
+      const std::string rest = small.substr(head.size());
+      extension.send(head + filled("64;a=", frame, "\r\n") + rest.substr(rest.find('\n') + 1),
+                     piece);
+      // The last chunk's frame begins with the end of the chunk before it.
+      const std::string trailer = filled("\r\n0\r\nX-Trailer: ", frame, "\r\n\r\n");
+      trailers.send(small.substr(0, small.size() - 7) + trailer, piece);
+      for (const Client* one : {&extension, &trailers}) {
+        EXPECT_EQ(one->out == leave_answer, frame == most) << piece << one->out;
+        EXPECT_EQ(one->closed, frame > most) << piece;
+      }
+    }
+}
+
 TEST_F(SessionTest, TrailersChangeNothing) {
   std::string request = chunked(review_body(), 50);
   request.insert(request.size() - 2, "Content-Type: text/plain\r\nHost: other\r\nX-Admin: 1\r\n");
@@ -264,6 +288,20 @@ TEST_F(SessionTest, KeepAliveByVersion) {
   EXPECT_TRUE(closing.closed);
 }
 
+TEST_F(SessionTest, WhatFollowsAMalformedBodyChangesNothing) {
+  // One bracket too few, which simdjson does not notice where it skips a value.
+  std::string body = review_body();
+  body.insert(body.find("\"namespace\""), R"("resource":"{group":""},)");
+  body.pop_back();
+  client.send(post(body));
+  ASSERT_NE(client.out, "");
+  for (const std::string next : {"}", "{", ",", "POST"}) {
+    Client pipelined(world.context);
+    pipelined.send(post(body) + next);
+    EXPECT_EQ(pipelined.out.substr(0, client.out.size()), client.out) << next;
+  }
+}
+
 TEST_F(SessionTest, ExpectContinue) {
   const std::string request = post(review_body(), "Expect: 100-continue\r\n");
   const std::size_t head = request.find("\r\n\r\n") + 4;
@@ -281,6 +319,13 @@ TEST_F(SessionTest, ExpectContinue) {
   refused.send("POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
   EXPECT_THAT(refused.out, StartsWith("HTTP/1.1 404 ")) << "at once, not after the body";
   EXPECT_TRUE(refused.closed);
+  std::string old = request;
+  old.replace(old.find("HTTP/1.1"), 8, "HTTP/1.0");
+  Client http10(world.context);
+  http10.send(std::string_view(old).substr(0, head));
+  EXPECT_EQ(http10.out, "") << "HTTP/1.0 knows no 100";
+  http10.send(std::string_view(old).substr(head));
+  EXPECT_THAT(http10.out, StartsWith("HTTP/1.1 200 "));
   Client no_body(world.context);
   no_body.send("POST /mutate HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n\r\n");
   EXPECT_THAT(no_body.out, StartsWith("HTTP/1.1 400 "));
