@@ -134,8 +134,7 @@ Answers answers_in(std::string_view out) {
     out.remove_prefix(body.size());
     const bool good = head.starts_with("HTTP/1.1 200 ");
     must(!good || nlohmann::json::accept(body));
-    const bool last =
-        out.empty() && head.starts_with("HTTP/1.1 4") && head.ends_with("Connection: close");
+    const bool last = out.empty() && !good && head.ends_with("Connection: close");
     if (last)
       answers.end = head.substr(0, head.find("\r\n"));
     else
@@ -146,14 +145,15 @@ Answers answers_in(std::string_view out) {
 
 /// Which of its faults a malformed request is refused for may depend on how its bytes were cut, and
 /// so may whether it is refused yet: Beast looks into an incomplete header only when it sees it
-/// first, and counts a chunk again each time that it meets its malformed extension. Nothing else
-/// may.
+/// first, and counts a chunk again each time that it meets its malformed extension; and there may
+/// be no room for a body whose end is malformed. Nothing else may.
 bool same_refusal(std::string_view one, std::string_view other) {
-  const auto of_the_framing = [](std::string_view refusal) {
-    return refusal.empty() || refusal.starts_with("HTTP/1.1 400 ") ||
-           refusal.starts_with("HTTP/1.1 413 ") || refusal.starts_with("HTTP/1.1 431 ");
+  const auto may_be_another = [](std::string_view refusal) {
+    for (const std::string_view status : {"400", "413", "431", "503"})
+      if (refusal.substr(0, 12) == "HTTP/1.1 " + std::string(status)) return true;
+    return refusal.empty();
   };
-  return one == other || (of_the_framing(one) && of_the_framing(other));
+  return one == other || (may_be_another(one) && may_be_another(other));
 }
 
 }  // namespace
