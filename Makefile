@@ -49,10 +49,11 @@ check: deps-test release-tests ## the daily tests (unit, cli, server, lint), und
 
 .PHONY: test
 test: deps-test ## every test: see docs/testing.md
-	@scripts/install-deps.sh e2e manifests fuzz $(if $(filter 0,$(shell id -u)),fresh image cluster)
+	@scripts/install-deps.sh e2e manifests fuzz outside $(if $(filter 0,$(shell id -u)),fresh image cluster)
 	@$(MAKE) release-tests asan-ubsan-tests tsan-tests fuzz-tests
 	@tests/e2e/binaries.sh >/dev/null || [[ "$${CI:-}" != true ]]
 	@tests/manifests/tools.sh >/dev/null || [[ "$${CI:-}" != true ]]
+	@tests/outside/tools.sh >/dev/null || [[ "$${CI:-}" != true ]]
 	@$(tests)
 
 .PHONY: fresh-test

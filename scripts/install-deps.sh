@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs from Debian what is missing, and only that: a second run changes nothing and asks no network.
 #   scripts/install-deps.sh [--list] [GROUP…]     no word: build; --list only says what a group needs
-# Groups: build, demo, test, e2e, manifests, image, cluster, fuzz, fresh; and build:ARCHITECTURE, to compile for another processor.
+# Groups: build, demo, test, e2e, manifests, image, cluster, fuzz, outside, fresh; and build:ARCHITECTURE, to compile for another processor.
 set -euo pipefail
 export LC_ALL=C # sort and comm must agree
 
@@ -49,9 +49,10 @@ packages() { # packages GROUP: one name a line
         done
         ;;
     fuzz) printf '%s\n' clang-19 libclang-rt-19-dev ;;
+    outside) printf '%s\n' testssl.sh slowhttptest bsdextrautils bind9-dnsutils openssl python3 python3-pip ca-certificates ;;
     fresh) printf '%s\n' debootstrap git util-linux mount ;;
     *)
-        echo "install-deps: no group is called '$1'; there are build, demo, test, e2e, manifests, image, cluster, fuzz and fresh" >&2
+        echo "install-deps: no group is called '$1'; there are build, demo, test, e2e, manifests, image, cluster, fuzz, outside and fresh" >&2
         exit 2
         ;;
     esac

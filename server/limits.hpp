@@ -25,9 +25,10 @@ struct Limits {
   std::size_t all_bodies = 16 * 1024 * 1024;
   std::size_t small_body = 16 * 1024;
 
-  /// Open connections; one more is closed at once, and counted.
+  /// Open connections. For one more another is cut off, and counted: see Worker::make_room.
   std::size_t connections = 256;
-  /// TLS handshakes under way, the expensive part of a connection; one more is closed at once.
+  /// TLS handshakes under way, the expensive part of a connection. For one more the oldest is cut
+  /// off, and counted: who holds them open keeps nobody out.
   std::size_t handshakes = 64;
 
   /// From accept to the end of the TLS handshake.

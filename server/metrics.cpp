@@ -221,7 +221,7 @@ std::string Metrics::text() const {
   all.push_back(single("rayhook_connections_total", "Connections accepted.", MetricType::Counter,
                        load(connections_total_)));
   all.push_back(single("rayhook_connections_refused_total",
-                       "Connections closed at once: there were too many.", MetricType::Counter,
+                       "Connections cut off: there were too many.", MetricType::Counter,
                        load(connections_refused_)));
   all.push_back(single("rayhook_accept_failures_total",
                        "Connections that could not be accepted (descriptors, memory).",

@@ -114,7 +114,7 @@ enum class Mode : std::uint8_t { mutate, audit };
 struct FaultCounts {
   std::array<std::uint64_t, kHandshakeFaults> handshakes{};
   std::array<std::uint64_t, kHttpFaults> requests{};
-  std::uint64_t refused = 0;  ///< connections closed at once: there were too many
+  std::uint64_t refused = 0;  ///< connections cut off, or not taken: there were too many
   bool operator==(const FaultCounts&) const = default;
 };
 

@@ -69,7 +69,8 @@ class Server {
   Readiness readiness_;
   std::atomic<bool> draining_{false};
   Load load_;
-  WorkerShared shared_{options_.policy, options_.limits, clock_, draining_, load_, metrics_, log_};
+  WorkerShared shared_{options_.policy, options_.limits, clock_, draining_,
+                       load_,           metrics_,        log_,   1};
   int exit_code_ = 0;
   std::unique_ptr<LookupSource> lookups_;
   // The order matters: an accept that is under way on the control thread holds a socket of a
@@ -99,6 +100,7 @@ Result<void> Server::start() {
   if (error) return fail(Errc::internal, "signals cannot be handled: " + error.message());
 
   const unsigned threads = options_.threads ? options_.threads : default_threads();
+  shared_.workers = threads;
   std::vector<Worker*> workers;
   for (unsigned i = 0; i < threads; ++i) {
     workers_.push_back(std::make_unique<Worker>(shared_, *lookups_));

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs one entry of ctest. A test that cannot run here ends with 77 and says why: ctest calls it skipped,
 # but where CI=true that is a failure.
-#   launch.sh [--under asan-ubsan|tsan] [--with oracle|all] [--tools] COMMAND…
+#   launch.sh [--under asan-ubsan|tsan] [--with oracle|all] [--tools manifests|outside] COMMAND…
 # --under: the options of that sanitizer; --with: appends `--bin DIR`, the Go-built programs (tests/e2e);
-# --tools: appends `--tools DIR`, what tests/manifests/tools.sh gathers.
+# --tools: appends `--tools DIR`, what tools.sh of that folder of tests/ gathers.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
@@ -46,10 +46,10 @@ while true; do
         shift 2
         ;;
     --tools)
-        tools="$("$here/manifests/tools.sh" | tail -n 1)" ||
+        tools="$("$here/$2/tools.sh" | tail -n 1)" ||
             skip "the tools that the test needs could not be had (see above): it takes Go modules, PyPI and Debian"
         after+=(--tools "$tools")
-        shift
+        shift 2
         ;;
     *) break ;;
     esac

@@ -31,15 +31,13 @@ bool about_client(const ErrorCode& error) {
 
 std::unique_ptr<ConnectionToken> ConnectionToken::take(Load& load, const Limits& limits,
                                                        Metrics& metrics) {
-  Share connection, handshake;
-  if (!connection.take(load.connections, 1, limits.connections) ||
-      !handshake.take(load.handshakes, 1, limits.handshakes)) {
+  Share place;
+  if (!place.take(load.connections, 1, limits.connections + limits.handshakes)) {
     metrics.connection_refused();
     return nullptr;
   }
   metrics.connection_opened();
-  return std::unique_ptr<ConnectionToken>(
-      new ConnectionToken(std::move(connection), std::move(handshake), metrics));
+  return std::unique_ptr<ConnectionToken>(new ConnectionToken(std::move(place), metrics));
 }
 
 ConnectionToken::~ConnectionToken() { metrics_.connection_closed(); }
@@ -71,10 +69,10 @@ Task<bool> Connection::handshake() {
   ErrorCode error;
   co_await stream_.async_handshake(asio::ssl::stream_base::server,
                                    asio::redirect_error(kTask, error));
-  token_->handshake_over();
   if (!error) co_return true;
+  if (cut_off_ && !too_late_) co_return false;  // to make room, and counted as that
   const bool tls_fault = error.category() == asio::error::get_ssl_category();
-  context_.metrics.handshake_failed(cut_off_ ? HandshakeFault::timeout
+  context_.metrics.handshake_failed(too_late_ ? HandshakeFault::timeout
                                     : tls_fault && about_client(error)
                                         ? HandshakeFault::client_certificate
                                     : tls_fault ? HandshakeFault::protocol
@@ -138,13 +136,15 @@ void Connection::cut_off() {
 }
 
 void Connection::check(TimePoint now) {
-  if (stage_ == Stage::session) {
-    if (now < session_.deadline()) return;
-    session_.expired();
-    cut_off();
-  } else if (now >= deadline_) {
-    cut_off();
-  }
+  if (cut_off_ || now < (stage_ == Stage::session ? session_.deadline() : deadline_)) return;
+  if (stage_ == Stage::session) session_.expired();
+  too_late_ = true;
+  cut_off();
+}
+
+std::optional<TimePoint> Connection::waits_since() const {
+  if (stage_ == Stage::session) return session_.waits_since();
+  return deadline_ - (in_handshake() ? context_.limits.handshake : context_.limits.shutdown);
 }
 
 void Connection::stop_if_idle() {

@@ -17,23 +17,20 @@ namespace rayhook {
 using Tcp = asio::ip::tcp;
 using TcpSocket = asio::basic_stream_socket<Tcp, Executor>;
 
-/// A place among the connections that may be open at once; given back when it dies.
+/// A connection that counts; no longer when it dies.
 class ConnectionToken {
  public:
-  /// Empty if there is no place. `load` and `metrics` must outlive the token.
+  /// Empty if there are too many: those that are allowed, and some that have been cut off to make
+  /// room but are not gone yet. `load` and `metrics` must outlive the token.
   [[nodiscard]] static std::unique_ptr<ConnectionToken> take(Load& load, const Limits& limits,
                                                              Metrics& metrics);
   ~ConnectionToken();
   ConnectionToken(const ConnectionToken&) = delete;
   ConnectionToken& operator=(const ConnectionToken&) = delete;
 
-  /// The TLS handshake is over.
-  void handshake_over() { handshake_.release(); }
-
  private:
-  ConnectionToken(Share connection, Share handshake, Metrics& metrics)
-      : connection_(std::move(connection)), handshake_(std::move(handshake)), metrics_(metrics) {}
-  Share connection_, handshake_;
+  ConnectionToken(Share place, Metrics& metrics) : place_(std::move(place)), metrics_(metrics) {}
+  Share place_;
   Metrics& metrics_;
 };
 
@@ -63,13 +60,20 @@ class Connection {
   /// Ends it in good order if no request is under way.
   void stop_if_idle();
 
+  /// Ends it at once.
+  void cut_off();
+  [[nodiscard]] bool is_cut_off() const { return cut_off_; }
+
+  [[nodiscard]] bool in_handshake() const { return stage_ == Stage::handshake; }
+  /// Since when its client has been awaited; empty if the client waits for us.
+  [[nodiscard]] std::optional<TimePoint> waits_since() const;
+
  private:
   enum class Stage { handshake, session, shutdown };
 
   [[nodiscard]] Task<bool> handshake();
   [[nodiscard]] Task<void> serve();
   [[nodiscard]] Task<void> shut_down();
-  void cut_off();
 
   SessionContext& context_;
   Connections& all_;
@@ -78,8 +82,9 @@ class Connection {
   asio::ssl::stream<TcpSocket> stream_;
   Session session_;
   Stage stage_ = Stage::handshake;
-  TimePoint deadline_;    // of handshake and shutdown; a session keeps its own
-  bool cut_off_ = false;  // by the clock
+  TimePoint deadline_;  // of handshake and shutdown; a session keeps its own
+  bool cut_off_ = false;
+  bool too_late_ = false;  // cut off by the clock
   bool stopping_ = false;
 };
 

@@ -10,7 +10,6 @@ namespace rayhook {
 /// What the server's connections use together at this moment. Thread-safe.
 struct Load {
   std::atomic<std::size_t> connections{0};
-  std::atomic<std::size_t> handshakes{0};
   std::atomic<std::size_t> body_bytes{0};  ///< of large bodies: see Limits::small_body
 };
 

@@ -33,6 +33,9 @@ class ReadBuffer {
 
   void consume(std::size_t n) { begin_ += n; }
 
+  /// The byte behind the first `n` unread ones, read or not.
+  [[nodiscard]] char& behind(std::size_t n) { return bytes_[begin_ + n]; }
+
   /// Makes room for `total` bytes from the first unread one on. Views into `data()` are void.
   void reserve(std::size_t total) {
     if (capacity_ - begin_ >= total) return;

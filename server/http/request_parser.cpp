@@ -211,20 +211,25 @@ RequestParser::Got RequestParser::read_chunks(std::string_view bytes, std::size_
                                               std::string& body) {
   // At least `0 CRLF CRLF` is still to come, and Beast asserts that it sees that much.
   constexpr std::size_t kLeast = 5;
-  if (bytes.size() < kLeast) return Got::more;
   State& state = *state_;
   Parser& parser = *state.parser;
   parser.eager(true);
-  parser.body = &body;
-  beast::error_code error;
-  const std::size_t used = parser.put({bytes.data(), bytes.size()}, error);
-  parser.body = nullptr;
-  consumed += used;
-  if (error && error != http::error::need_more) return state.refuse(refusal_for(error));
-  if (parser.is_done()) return Got::done;
-  // What is left waits for the end of its line: a chunk's size and extensions, or the trailers.
-  if (bytes.size() - used >= state.limits.chunk_frame_bytes)
-    return state.refuse({HttpFault::bad_request, "chunk extensions or trailers are too large"});
+  // Beast takes a chunk's size and extensions, or the trailers, once it sees all of them. It is
+  // never shown more than the limit, so what is too large is so however the bytes were cut.
+  while (bytes.size() >= kLeast) {
+    const std::string_view shown = bytes.substr(0, state.limits.chunk_frame_bytes);
+    parser.body = &body;
+    beast::error_code error;
+    const std::size_t used = parser.put({shown.data(), shown.size()}, error);
+    parser.body = nullptr;
+    consumed += used;
+    bytes.remove_prefix(used);
+    if (error && error != http::error::need_more) return state.refuse(refusal_for(error));
+    if (parser.is_done()) return Got::done;
+    if (used == 0 && shown.size() == state.limits.chunk_frame_bytes)
+      return state.refuse({HttpFault::bad_request, "chunk extensions or trailers are too large"});
+    if (used == 0) break;
+  }
   return Got::more;
 }
 

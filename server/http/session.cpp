@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <exception>
+#include <utility>
 
 namespace rayhook {
 namespace {
@@ -134,6 +135,12 @@ void Session::expired() noexcept {
   phase_ = Phase::closed;
 }
 
+std::optional<TimePoint> Session::waits_since() const {
+  if (phase_ == Phase::idle) return deadline_ - context_.limits.idle;
+  if (phase_ == Phase::header || phase_ == Phase::body) return request_began_;
+  return std::nullopt;
+}
+
 Session::Step Session::advance() {
   if (phase_ == Phase::idle) {
     if (input_.empty()) return Step::read;
@@ -253,7 +260,7 @@ Session::Step Session::body_complete(std::string_view body) {
   in_flight_ = true;
   context_.metrics.review_began();
   reader_ = context_.readers.take();
-  Result<const Review*> review = reader_->parse(body);
+  Result<const Review*> review = parse(body);
   if (!review) return answer_fault(HttpFault::bad_body, review.error().what, true);
   review_ = *review;
   needs_ = rayhook::needs(*review_, context_.policy);
@@ -263,6 +270,16 @@ Session::Step Session::body_complete(std::string_view body) {
     return Step::facts;
   }
   return decide_and_answer(facts);
+}
+
+/// simdjson looks at the byte behind a text with too few brackets. It is the next request's, or
+/// anything; the answer must not depend on it.
+Result<const Review*> Session::parse(std::string_view body) {
+  if (body_in_buffer_ == 0) return reader_->parse(body);
+  const char next = std::exchange(input_.behind(body_in_buffer_), ' ');
+  Result<const Review*> review = reader_->parse(body);
+  input_.behind(body_in_buffer_) = next;
+  return review;
 }
 
 Mode Session::mode() const {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -74,6 +75,9 @@ class Session {
   /// Nothing of a request is here: the connection may be ended without loss.
   [[nodiscard]] bool idle() const { return phase_ == Phase::idle && input_.empty(); }
   [[nodiscard]] bool unread_input() const { return unread_input_; }
+  /// Since when the client has been awaited (its first request, the rest of one, the next); empty
+  /// if it waits for us.
+  [[nodiscard]] std::optional<TimePoint> waits_since() const;
 
  private:
   enum class Phase { idle, header, body, facts, write, closed };
@@ -84,6 +88,7 @@ class Session {
   Step discard();
   [[nodiscard]] bool room_for(std::size_t body);
   Step body_complete(std::string_view body);
+  Result<const Review*> parse(std::string_view body);
   Step decide_and_answer(const Facts& facts);
   void request_over();
   [[nodiscard]] bool may_go_on() const;

@@ -65,6 +65,10 @@ void Worker::adopt(TcpSocket socket, std::shared_ptr<asio::ssl::context> tls,
   load_.fetch_add(1);
   asio::post(context_, [this, socket = std::move(socket), tls = std::move(tls),
                         token = std::move(token)]() mutable {
+    if (!make_room()) {
+      load_.fetch_sub(1);
+      return;  // and so closes it
+    }
     auto connection = std::make_unique<Connection>(
         std::move(socket), std::move(tls), *session_context_, connections_, std::move(token));
     asio::co_spawn(context_, Connection::run(std::move(connection)),
@@ -73,6 +77,34 @@ void Worker::adopt(TcpSocket socket, std::shared_ptr<asio::ssl::context> tls,
                      LogException{shared_.log}(pointer);
                    });
   });
+}
+
+/// For a new connection, where there are as many as may be, the one is cut off whose client has
+/// been awaited longest, whatever it has sent before: the one that came last is the last to go. So
+/// whoever fills all places with silent, slow or idle connections would have to fill them anew in
+/// the time that the API server takes from its connect to its request. False if all are at work.
+bool Worker::make_room() {
+  std::size_t open = 0, handshakes = 0;
+  Connection* longest = nullptr;
+  Connection* oldest_handshake = nullptr;
+  const auto keep_longer = [](Connection*& kept, Connection* other) {
+    if (!kept || *other->waits_since() < *kept->waits_since()) kept = other;
+  };
+  for (Connection* connection : connections_) {
+    if (connection->is_cut_off()) continue;
+    ++open;
+    if (!connection->waits_since()) continue;
+    keep_longer(longest, connection);
+    if (!connection->in_handshake()) continue;
+    ++handshakes;
+    keep_longer(oldest_handshake, connection);
+  }
+  const bool all_handshakes = handshakes >= part(shared_.limits.handshakes);
+  if (!all_handshakes && open < part(shared_.limits.connections)) return true;
+  shared_.metrics.connection_refused();
+  Connection* const given_up = all_handshakes ? oldest_handshake : longest;
+  if (given_up) given_up->cut_off();
+  return given_up != nullptr;
 }
 
 void Worker::close_idle() {

@@ -19,6 +19,7 @@ struct WorkerShared {
   Load& load;
   Metrics& metrics;
   Log& log;
+  std::size_t workers;  ///< how many there are: the limits of connections are shared evenly
 };
 
 /// One thread with everything its connections need: an io_context, a look-up, readers. It looks at
@@ -39,7 +40,7 @@ class Worker {
   /// Thread-safe: connections that it has.
   [[nodiscard]] std::size_t load() const { return load_.load(std::memory_order_relaxed); }
 
-  /// Thread-safe: takes over a connection.
+  /// Thread-safe: takes over a connection, if there is room or can be made.
   void adopt(TcpSocket socket, std::shared_ptr<asio::ssl::context> tls,
              std::unique_ptr<ConnectionToken> token);
 
@@ -48,6 +49,11 @@ class Worker {
 
  private:
   [[nodiscard]] Task<void> tick();
+  [[nodiscard]] bool make_room();
+  /// This worker's part of a limit.
+  [[nodiscard]] std::size_t part(std::size_t limit) const {
+    return (limit + shared_.workers - 1) / shared_.workers;
+  }
 
   const WorkerShared& shared_;
   ReviewReaders readers_;

@@ -86,11 +86,12 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
       ->capture_default_str()
       ->check(CLI::Range(0, 256));
   Limits& limits = options->limits;
-  verb.add_option("--max-connections", limits.connections, "Open connections; more are closed")
+  verb.add_option("--max-connections", limits.connections,
+                  "Open connections; for more, those that idle longest are closed")
       ->capture_default_str()
       ->check(CLI::Range(1, 65536));
   verb.add_option("--max-handshakes", limits.handshakes,
-                  "TLS handshakes under way; more connections are closed")
+                  "TLS handshakes under way; for more, the oldest are ended")
       ->capture_default_str()
       ->check(CLI::Range(1, 65536));
   verb.add_option("--max-body-bytes", limits.all_bodies,

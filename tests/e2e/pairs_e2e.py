@@ -241,26 +241,12 @@ class Orders(Replicas):
         running = [self.pool.submit(one, numbered) for numbered in enumerate(pairs)]
         rounds = 0
         while rounds == 0 or not all(each.done() for each in running):
-            for replica in self.replicas:
-                child = replica.process.child
-                child.terminate()
-                wait_until("it is not ready", lambda replica=replica: replica.ops("/readyz") is None, 30, every=0.02)
-                self.balancer.leave_out(replica.port)
-                code = child.wait(30)
-                expect(code == 0, f"{replica.name} ended with {code}")
-                replica.start()
-                self.balancer.leave_out()
+            self.roll_out()
             rounds += 1
         say(f"      {rounds} roll-outs meanwhile")
         self.judge(what, pairs, [each.result() for each in running])
         lost = self.failed_open() - lost
         expect(lost == 0, f"{lost:.0f} reviews failed during the roll-outs")
-
-    def failed_open(self):
-        """Reviews that the API server got no answer to."""
-        text = self.plane.kubectl("get", "--raw", "/metrics")[0]
-        return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
-                   if line.startswith("apiserver_admission_webhook_fail_open_count{"))
 
     def away(self, what, count):
         """Workloads are made while Rayhook is away (failurePolicy Ignore lets them pass), beside Services that it had

@@ -7,7 +7,7 @@ import pki
 from balancer import Balancer
 from processes import wait_until
 from ray import head_service, headless
-from scenarios import Scenarios
+from scenarios import Scenarios, expect
 from webhook import Webhook, rights
 
 
@@ -49,6 +49,24 @@ class Replicas(Scenarios):
             done = self.api.call("POST", self.api.path("services", namespace) + "?dryRun=All", head_service())
             return headless(done)
         wait_until("the API server calls Rayhook", called, 60)
+
+    def roll_out(self):
+        """Each replica in turn is told to end, and comes back; new connections go where a Service would send them."""
+        for replica in self.replicas:
+            child = replica.process.child
+            child.terminate()
+            wait_until("it is not ready", lambda replica=replica: replica.ops("/readyz") is None, 30, every=0.02)
+            self.balancer.leave_out(replica.port)
+            code = child.wait(30)
+            expect(code == 0, f"{replica.name} ended with {code}")
+            replica.start()
+            self.balancer.leave_out()
+
+    def failed_open(self):
+        """Reviews that the API server got no answer to, so far."""
+        text = self.plane.kubectl("get", "--raw", "/metrics")[0]
+        return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
+                   if line.startswith("apiserver_admission_webhook_fail_open_count{"))
 
     def metric(self, name):
         return sum(replica.metric(name) for replica in self.replicas)

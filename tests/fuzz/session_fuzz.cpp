@@ -108,11 +108,15 @@ std::string final_answers(std::string out) {
   return out;
 }
 
+struct Answers {
+  std::vector<std::string> all;
+  std::string end;  // the refusal that ended the connection
+};
+
 /// The answers one by one, each framed as it says: of a review all of it, of a refusal the status
-/// line, since its words may depend on how much came at once. So may whether bytes that are no
-/// HTTP are refused at all yet: a refusal that ends the connection is left out.
-std::vector<std::string> answers_in(std::string_view out) {
-  std::vector<std::string> answers;
+/// line, since its words may depend on how much came at once.
+Answers answers_in(std::string_view out) {
+  Answers answers;
   while (!out.empty()) {
     must(out.starts_with("HTTP/1.1 ") && !out.starts_with("HTTP/1.1 500 "));
     const std::size_t end = out.find("\r\n\r\n");
@@ -130,10 +134,26 @@ std::vector<std::string> answers_in(std::string_view out) {
     out.remove_prefix(body.size());
     const bool good = head.starts_with("HTTP/1.1 200 ");
     must(!good || nlohmann::json::accept(body));
-    if (out.empty() && head.starts_with("HTTP/1.1 4") && head.ends_with("Connection: close")) break;
-    answers.emplace_back(good ? body : head.substr(0, head.find("\r\n")));
+    const bool last = out.empty() && !good && head.ends_with("Connection: close");
+    if (last)
+      answers.end = head.substr(0, head.find("\r\n"));
+    else
+      answers.all.emplace_back(good ? body : head.substr(0, head.find("\r\n")));
   }
   return answers;
+}
+
+/// Which of its faults a malformed request is refused for may depend on how its bytes were cut, and
+/// so may whether it is refused yet: Beast looks into an incomplete header only when it sees it
+/// first, and counts a chunk again each time that it meets its malformed extension; and there may
+/// be no room for a body whose end is malformed. Nothing else may.
+bool same_refusal(std::string_view one, std::string_view other) {
+  const auto may_be_another = [](std::string_view refusal) {
+    for (const std::string_view status : {"400", "413", "431", "503"})
+      if (refusal.substr(0, 12) == "HTTP/1.1 " + std::string(status)) return true;
+    return refusal.empty();
+  };
+  return one == other || (may_be_another(one) && may_be_another(other));
 }
 
 }  // namespace
@@ -145,8 +165,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   world.lookup.now = mood % 2 == 0;
   world.draining = mood % 16 == 5;
   const std::string_view bytes = fuzz::text_of(data, size).substr(1);
-  must(answers_in(final_answers(talk(world, mood, bytes, true))) ==
-       answers_in(final_answers(talk(world, mood, bytes, false))));
+  const Answers whole = answers_in(final_answers(talk(world, mood, bytes, true)));
+  const Answers pieces = answers_in(final_answers(talk(world, mood, bytes, false)));
+  must(whole.all == pieces.all);
+  must(same_refusal(whole.end, pieces.end));
   must(world.load.body_bytes == 0);
   return 0;
 }

@@ -92,8 +92,8 @@ class Pressure(ClusterTest):
         for plain in silent:
             self.addCleanup(plain.close)
         wait_until(lambda: rayhook.metric("rayhook_connections ") == 256, "256 connections")
-        with socket.create_connection(("127.0.0.1", rayhook.port), timeout=PATIENCE) as one_more:
-            self.assertEqual(one_more.recv(1), b"")
+        one_more = self.connect(1)[0]  # which ends self.client's, idle from the start
+        self.assertEqual(one_more.post(plain_pod()).status, 200)
 
         lister.send(request(service(), "/mutate?timeout=30s"))
         self.assertTrue(self.listed.wait(PATIENCE))

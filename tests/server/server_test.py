@@ -18,8 +18,10 @@ import time
 import unittest
 
 import harness
-from harness import PATIENCE, Client, Pki, Rayhook, plain_pod, request, service, worker
+from harness import PATIENCE, Client, Rayhook, plain_pod, request, service, worker
+from case import Case
 from certificates_test import Certificates  # noqa: F401: unittest finds it here
+from limits_test import AllAtWork, Limits  # noqa: F401: unittest finds them here
 from lookup_test import ClusterLookup  # noqa: F401: unittest finds it here
 from pressure_test import Pressure  # noqa: F401
 from watch_test import Hold, RunningReaders, SplitPods, Watch  # noqa: F401
@@ -34,29 +36,6 @@ spec:
   selector: {app: ray-head}
   ports: [{name: gcs-server, port: 6379, targetPort: 6379}]
 """
-
-
-class Case(unittest.TestCase):
-    program = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.pki = Pki()
-        cls.addClassCleanup(cls.pki.close)
-
-    def serve(self, *flags, **options):
-        rayhook = Rayhook(harness.PROGRAM, self.pki, *flags, **options)
-        self.addCleanup(rayhook.stop)
-        return rayhook
-
-    def refused_start(self, *flags, **files):
-        """Runs serve with something wrong; returns its exit code and stderr."""
-        arguments = {"--listen": "127.0.0.1:0", "--ops-listen": "127.0.0.1:0", "--tls-cert": self.pki.cert,
-                     "--tls-key": self.pki.cert_key, "--lookup": "none", **files}
-        command = [harness.PROGRAM, "serve"] + [part for pair in arguments.items() for part in pair] + list(flags)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-        return done.returncode, done.stderr
 
 
 class Https(Case):
@@ -263,153 +242,6 @@ class Https(Case):
             time.sleep(0.05)
         self.assertEqual(self.rayhook.metric("rayhook_connections "), 0)
         self.assertEqual(self.rayhook.metric("rayhook_in_flight_reviews "), 0)
-
-
-class Limits(Case):
-    def test_slow_clients_are_cut_off(self):
-        rayhook = self.serve("--handshake-timeout", "1", "--header-timeout", "1", "--body-timeout", "1")
-        begin = time.monotonic()
-        header, body = rayhook.connect(), rayhook.connect()
-        silent = socket.create_connection(("127.0.0.1", rayhook.port), timeout=PATIENCE)
-        whole = request(plain_pod())
-        stop = threading.Event()
-
-        def drip(client, data):
-            try:
-                for i in range(len(data)):
-                    client.send(data[i:i + 1])
-                    if stop.wait(0.1):
-                        return
-            except OSError:
-                pass
-
-        body.send(whole[:whole.index(b"{")])
-        drips = [threading.Thread(target=drip, args=pair) for pair in ((header, whole), (body, whole[whole.index(b"{"):]))]
-        for thread in drips:
-            thread.start()
-        self.assertEqual(silent.recv(10), b"")
-        self.assertEqual((header.read(), body.read()), (b"", b""))
-        self.assertLess(time.monotonic() - begin, 3.5 * harness.SLOW, "a byte now and then wins no time")
-        stop.set()
-        for thread in drips:
-            thread.join()
-        for client in (silent, header, body):
-            client.close()
-        for name in ('http_errors_total{reason="header_timeout"}', 'http_errors_total{reason="body_timeout"}',
-                     'handshake_failures_total{reason="timeout"}'):
-            self.assertEqual(rayhook.metric("rayhook_" + name), 1, name)
-
-    def test_idle_connections_end_in_their_time(self):
-        rayhook = self.serve("--idle-timeout", "2")
-        with rayhook.connect() as client:
-            client.post(plain_pod())
-            time.sleep(0.9)
-            client.post(plain_pod())
-            begin = time.monotonic()
-            self.assertTrue(client.ended())
-            self.assertGreater(time.monotonic() - begin, 1.5)
-        self.assertEqual(rayhook.metric("rayhook_http_errors_total"), 0)
-
-    def test_connection_cap(self):
-        rayhook = self.serve("--max-connections", "3")
-        held = [rayhook.connect() for _ in range(3)]
-        with self.assertRaises((ssl.SSLError, ConnectionError)):
-            rayhook.connect()
-        self.assertEqual(rayhook.metric("rayhook_connections_refused_total"), 1)
-        for client in held:
-            self.assertEqual(client.post(plain_pod()).status, 200)
-        held.pop().close()
-        end = time.monotonic() + PATIENCE
-        while rayhook.metric("rayhook_connections ") > 2 and time.monotonic() < end:
-            time.sleep(0.02)
-        held.append(rayhook.connect())
-        self.assertEqual(held[-1].post(plain_pod()).status, 200)
-        for client in held:
-            client.close()
-
-    def test_a_port_scan_costs_a_line_a_minute(self):
-        """The first fault is told at once, the others together; a real request in between is answered."""
-        rayhook = self.serve("--idle-timeout", "60")
-        # All of its own are open once it has answered.
-        harness.wait_until(lambda: self.answered(rayhook), "the first answer")
-        harness.wait_until(lambda: rayhook.metric("rayhook_connections ") == 0, "the end of that connection")
-        opened = self.descriptors(rayhook)
-        count = 3000 if not os.environ.get("RAYHOOK_SANITIZER") else 500
-        for i in range(count):
-            with socket.create_connection(("127.0.0.1", rayhook.port), timeout=PATIENCE) as plain:
-                if i % 3 == 1:
-                    plain.sendall(b"GET / HTTP/1.0\r\n\r\n")
-                elif i % 3 == 2:
-                    plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")  # a reset
-            if i % 500 == 0:
-                # While too many handshakes are under way one more is closed, and the API server tries again.
-                harness.wait_until(lambda: self.answered(rayhook), "an answer in between")
-        harness.wait_until(lambda: rayhook.metric("rayhook_connections ") == 0, "the end of all connections")
-        harness.wait_until(lambda: self.descriptors(rayhook) <= opened, "the release of all descriptors")
-        failed = rayhook.metric("rayhook_handshake_failures_total") + rayhook.metric("rayhook_connections_refused_total")
-        self.assertGreaterEqual(failed, count)
-        self.assertEqual(rayhook.stop(), 0)
-        told = rayhook.find(msg="connections or requests came to nothing")
-        self.assertLessEqual(len(told), 3)
-        self.assertEqual(sum(sum(line.get("handshakes", {}).values()) + line.get("connectionsRefused", 0) for line in told),
-                         failed)
-        self.assertLess(len(rayhook.raw), 20)
-
-    def answered(self, rayhook):
-        try:
-            with rayhook.connect() as client:
-                self.assertEqual(client.post(plain_pod()).status, 200)
-                return True
-        except OSError:
-            return False
-
-    @staticmethod
-    def descriptors(rayhook):
-        return len(os.listdir(f"/proc/{rayhook.process.pid}/fd"))
-
-    def test_connection_age(self):
-        rayhook = self.serve("--max-connection-age", "1")
-        with rayhook.connect() as client:
-            self.assertNotIn("connection", client.post(plain_pod()).fields)
-            time.sleep(1.1)
-            self.assertEqual(client.post(plain_pod()).fields["connection"], "close")
-            self.assertTrue(client.ended())
-
-    def test_no_descriptors_left(self):
-        """The listener outlives EMFILE, without spinning, and serves again afterwards."""
-        with open(harness.PROGRAM, "rb") as file:
-            if b"__ubsan_handle" in file.read():
-                return  # UBSan needs a pipe to look at an object's type, and takes its absence for a fault
-        limited = self.pki.path("limited.sh")
-        with open(limited, "w") as file:
-            file.write(f'#!/bin/sh\nulimit -n 40\nexec "{harness.PROGRAM}" "$@"\n')
-        os.chmod(limited, 0o755)
-        rayhook = Rayhook(limited, self.pki, "--handshake-timeout", "2")
-        self.addCleanup(rayhook.stop)
-        held = [socket.create_connection(("127.0.0.1", rayhook.port), timeout=PATIENCE) for _ in range(60)]
-        time.sleep(1)
-        before = time.monotonic(), self.cpu(rayhook)
-        time.sleep(1)
-        self.assertLess(self.cpu(rayhook) - before[1], 0.3 * harness.SLOW)
-        for plain in held:
-            plain.close()
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            try:
-                with rayhook.connect() as client:
-                    self.assertEqual(client.post(plain_pod()).status, 200)
-                    break
-            except (OSError, EOFError):
-                time.sleep(0.1)
-        else:
-            self.fail("it never recovered")
-        self.assertGreater(rayhook.metric("rayhook_accept_failures_total"), 0)
-
-    @staticmethod
-    def cpu(rayhook):
-        with open(f"/proc/{rayhook.process.pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class LifeCycle(Case):

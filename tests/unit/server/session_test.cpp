@@ -15,33 +15,11 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-const std::string leave_body =
-    R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u1",)"
-    R"("allowed":true,"auditAnnotations":{"reason":"no-reference","review-uid":"u1"}}})"
-    "\n";
-const std::string leave_answer =
-    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " +
-    std::to_string(leave_body.size()) + "\r\n\r\n" + leave_body;
-
 std::string fault(std::string_view status, std::string_view text, std::string_view fields) {
   return "HTTP/1.1 " + std::string(status) +
          "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: " +
          std::to_string(text.size() + 1) + "\r\nX-Content-Type-Options: nosniff" +
          std::string(fields) + "\r\n\r\n" + std::string(text) + "\n";
-}
-
-std::string chunked(std::string_view body, std::size_t size) {
-  std::string out =
-      "POST /mutate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
-      "Transfer-Encoding: chunked\r\n\r\n";
-  while (!body.empty()) {
-    const std::string_view piece = body.substr(0, size);
-    char length[20];
-    std::snprintf(length, sizeof length, "%zx", piece.size());
-    out += std::string(length) + "\r\n" + std::string(piece) + "\r\n";
-    body.remove_prefix(piece.size());
-  }
-  return out + "0\r\n\r\n";
 }
 
 class SessionTest : public testing::Test {
@@ -169,73 +147,6 @@ TEST_F(SessionTest, BadBodiesGetOneLineAndTheConnectionGoesOn) {
   EXPECT_EQ(client.out, leave_answer);
 }
 
-TEST_F(SessionTest, BodyAtTheLimitAndOnePastIt) {
-  world.limits.body_bytes = 2000;
-  std::string body = review_body();
-  body.resize(2000, ' ');
-  client.send(post(body));
-  EXPECT_EQ(client.take(), leave_answer);
-  client.send(chunked(body, 999));
-  EXPECT_EQ(client.take(), leave_answer);
-  body += ' ';
-  for (const std::string& request : {post(body), chunked(body, 999)}) {
-    Client fresh(world.context);
-    fresh.send(request);
-    EXPECT_THAT(fresh.out, StartsWith("HTTP/1.1 413 Content Too Large\r\n"));
-    EXPECT_THAT(fresh.out, HasSubstr("\r\nConnection: close\r\n"));
-    EXPECT_TRUE(fresh.closed);
-    EXPECT_TRUE(fresh.session.unread_input());
-  }
-}
-
-TEST_F(SessionTest, TheBiggestReviewThereIs) {
-  std::string body = review_body();
-  body.resize(kMaxReviewBytes, ' ');
-  client.send(post(body), 16'384);
-  EXPECT_EQ(client.take(), leave_answer);
-  client.send(chunked(body, 65'536), 16'384);
-  EXPECT_EQ(client.take(), leave_answer);
-}
-
-TEST_F(SessionTest, HeaderAtTheLimitAndOnePastIt) {
-  const std::string plain = post(review_body());
-  const std::size_t head = plain.find("\r\n\r\n") + 4;
-  const std::string_view name = "X-Filler: ";
-  const auto filled = [&](std::size_t bytes) {
-    return post(review_body(),
-                std::string(name) + std::string(bytes - head - name.size() - 2, 'x') + "\r\n");
-  };
-  for (const std::size_t piece : {std::size_t{1} << 20, std::size_t{100}}) {
-    Client fits(world.context);
-    fits.send(filled(world.limits.head_bytes), piece);
-    EXPECT_EQ(fits.out, leave_answer) << piece;
-    Client beyond(world.context);
-    beyond.send(filled(world.limits.head_bytes + 1), piece);
-    EXPECT_THAT(beyond.out, StartsWith("HTTP/1.1 431 ")) << piece;
-    EXPECT_TRUE(beyond.closed);
-  }
-  Client endless(world.context);
-  endless.send(std::string(100'000, 'A'), 1000);
-  EXPECT_TRUE(endless.closed);
-  EXPECT_GT(endless.unsent, 90'000U) << "only the limit was held";
-}
-
-TEST_F(SessionTest, ChunkExtensionsAndTrailersAreBounded) {
-  const std::string head =
-      "POST /mutate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
-      "Transfer-Encoding: chunked\r\n\r\n";
-  Client extension(world.context);
-  extension.send(head + "5;a=" + std::string(1'000'000, 'x'), 4096);
-  EXPECT_THAT(extension.out, StartsWith("HTTP/1.1 400 "));
-  EXPECT_GT(extension.unsent, 900'000U);
-  Client trailer(world.context);
-  std::string trailers = head + "0\r\n";
-  for (int i = 0; i < 50'000; ++i) trailers += "X-Trailer: some text here\r\n";
-  trailer.send(trailers, 4096);
-  EXPECT_THAT(trailer.out, StartsWith("HTTP/1.1 400 "));
-  EXPECT_GT(trailer.unsent, 900'000U);
-}
-
 TEST_F(SessionTest, TrailersChangeNothing) {
   std::string request = chunked(review_body(), 50);
   request.insert(request.size() - 2, "Content-Type: text/plain\r\nHost: other\r\nX-Admin: 1\r\n");
@@ -264,6 +175,20 @@ TEST_F(SessionTest, KeepAliveByVersion) {
   EXPECT_TRUE(closing.closed);
 }
 
+TEST_F(SessionTest, WhatFollowsAMalformedBodyChangesNothing) {
+  // One bracket too few, which simdjson does not notice where it skips a value.
+  std::string body = review_body();
+  body.insert(body.find("\"namespace\""), R"("resource":"{group":""},)");
+  body.pop_back();
+  client.send(post(body));
+  ASSERT_NE(client.out, "");
+  for (const std::string next : {"}", "{", ",", "POST"}) {
+    Client pipelined(world.context);
+    pipelined.send(post(body) + next);
+    EXPECT_EQ(pipelined.out.substr(0, client.out.size()), client.out) << next;
+  }
+}
+
 TEST_F(SessionTest, ExpectContinue) {
   const std::string request = post(review_body(), "Expect: 100-continue\r\n");
   const std::size_t head = request.find("\r\n\r\n") + 4;
@@ -281,50 +206,16 @@ TEST_F(SessionTest, ExpectContinue) {
   refused.send("POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
   EXPECT_THAT(refused.out, StartsWith("HTTP/1.1 404 ")) << "at once, not after the body";
   EXPECT_TRUE(refused.closed);
+  std::string old = request;
+  old.replace(old.find("HTTP/1.1"), 8, "HTTP/1.0");
+  Client http10(world.context);
+  http10.send(std::string_view(old).substr(0, head));
+  EXPECT_EQ(http10.out, "") << "HTTP/1.0 knows no 100";
+  http10.send(std::string_view(old).substr(head));
+  EXPECT_THAT(http10.out, StartsWith("HTTP/1.1 200 "));
   Client no_body(world.context);
   no_body.send("POST /mutate HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n\r\n");
   EXPECT_THAT(no_body.out, StartsWith("HTTP/1.1 400 "));
-}
-
-TEST_F(SessionTest, PhasesHaveTheirTimes) {
-  const TimePoint start = world.clock.now();
-  EXPECT_EQ(client.session.deadline(), start + world.limits.idle);
-  world.clock.advance(seconds(5));
-  const std::string request = post(review_body());
-  client.send("POST");
-  EXPECT_EQ(client.session.deadline(), start + seconds(5) + world.limits.header);
-  world.clock.advance(seconds(3));
-  client.send(" /mutate");
-  EXPECT_EQ(client.session.deadline(), start + seconds(5) + world.limits.header)
-      << "from the first byte, however it drips";
-  const std::size_t head = request.find("\r\n\r\n") + 4;
-  client.send(std::string_view(request).substr(12, head - 12));
-  EXPECT_EQ(client.session.deadline(), start + seconds(8) + world.limits.body);
-  world.clock.advance(seconds(1));
-  client.send(std::string_view(request).substr(head, 10));
-  EXPECT_EQ(client.session.deadline(), start + seconds(8) + world.limits.body);
-  client.send(std::string_view(request).substr(head + 10));
-  EXPECT_EQ(client.session.deadline(), start + seconds(9) + world.limits.idle);
-}
-
-TEST_F(SessionTest, TimeoutsAreCountedByPhase) {
-  client.session.expired();
-  EXPECT_EQ(faults(HttpFault::header_timeout), 0U) << "an idle connection is no fault";
-  Client header(world.context);
-  header.send("POST /mu");
-  header.session.expired();
-  EXPECT_EQ(faults(HttpFault::header_timeout), 1U);
-  Client body(world.context);
-  body.send(post(review_body()).substr(0, 200));
-  body.session.expired();
-  EXPECT_EQ(faults(HttpFault::body_timeout), 1U);
-  Client writing(world.context);
-  const std::string request = post(review_body());
-  std::ranges::copy(request, writing.session.space().begin());
-  ASSERT_EQ(writing.session.received(request.size()), Session::Step::write);
-  EXPECT_EQ(writing.session.deadline(), world.clock.now() + world.limits.write);
-  writing.session.expired();
-  EXPECT_EQ(faults(HttpFault::write_timeout), 1U);
 }
 
 TEST_F(SessionTest, AnEndInTheMiddleIsCounted) {
@@ -343,20 +234,6 @@ TEST_F(SessionTest, DrainingEndsConnectionsWithTheirAnswer) {
   EXPECT_THAT(client.out, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(client.out, HasSubstr("\r\nConnection: close\r\n"));
   EXPECT_TRUE(client.closed);
-}
-
-TEST_F(SessionTest, ConnectionsEndByAgeAndNumberOfRequests) {
-  world.limits.max_requests = 3;
-  client.send(post(review_body()));
-  client.send(post(review_body()));
-  EXPECT_EQ(client.take(), leave_answer + leave_answer);
-  client.send(post(review_body()));
-  EXPECT_THAT(client.out, HasSubstr("\r\nConnection: close\r\n"));
-  EXPECT_TRUE(client.closed);
-  Client old(world.context);
-  world.clock.advance(world.limits.max_age);
-  old.send(post(review_body()));
-  EXPECT_TRUE(old.closed);
 }
 
 TEST_F(SessionTest, FactsFromTheNetwork) {
@@ -400,83 +277,6 @@ TEST_F(SessionTest, SendsReviewsAwayUntilTheServicesAreKnown) {
   EXPECT_TRUE(client.closed);
   EXPECT_FALSE(client.session.unread_input());
   EXPECT_EQ(world.metrics.in_flight(), 0);
-}
-
-/// A review of about so many bytes.
-std::string large_review(std::size_t bytes) {
-  std::string body = review_body();
-  return body.insert(body.find("\"containers\""), "\"x\":\"" + std::string(bytes, 'x') + "\",");
-}
-
-TEST_F(SessionTest, LargeBodiesShareABudget) {
-  const std::string body = large_review(100'000);
-  world.limits.all_bodies = body.size();
-  client.send(post(body).substr(0, 90'000));
-  EXPECT_EQ(world.load.body_bytes, body.size());
-  Client other(world.context);
-  other.send(post(body) + post(review_body()));
-  EXPECT_THAT(other.out, testing::StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
-  EXPECT_THAT(other.out, HasSubstr("\r\nRetry-After: 1\r\n"));
-  EXPECT_THAT(other.out, testing::EndsWith(leave_answer)) << "the connection goes on";
-  EXPECT_FALSE(other.closed);
-  client.send(std::string_view(post(body)).substr(90'000));
-  EXPECT_EQ(client.out, leave_answer);
-  EXPECT_EQ(world.load.body_bytes, 0U);
-  other.take();
-  other.send(post(body));
-  EXPECT_EQ(other.out, leave_answer) << "there is room again";
-}
-
-TEST_F(SessionTest, OneByteMoreThanTheBudgetIsBusy) {
-  const std::string body = large_review(100'000);
-  world.limits.all_bodies = body.size() - 1;
-  client.send(post(body));
-  EXPECT_THAT(client.take(), testing::StartsWith("HTTP/1.1 503 "));
-  client.send(post(large_review(1000)));
-  EXPECT_EQ(client.out, leave_answer) << "small ones always have room";
-  EXPECT_EQ(world.load.body_bytes, 0U);
-}
-
-TEST_F(SessionTest, ChunkedBodiesCountAsTheyGrow) {
-  world.limits.all_bodies = 100'000;
-  std::string chunk = "8000\r\n" + std::string(0x8000, ' ') + "\r\n";
-  client.send(
-      "POST /mutate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
-      "Transfer-Encoding: chunked\r\n\r\n" +
-      chunk + chunk + chunk);
-  EXPECT_EQ(client.out, "");
-  EXPECT_GT(world.load.body_bytes, 90'000U);
-  client.send(chunk);
-  EXPECT_THAT(client.out, testing::StartsWith("HTTP/1.1 503 "));
-  EXPECT_TRUE(client.closed);
-}
-
-TEST_F(SessionTest, AClientThatGoesGivesItsShareBack) {
-  const std::string body = large_review(100'000);
-  {
-    Client gone(world.context);
-    gone.send(post(body).substr(0, 70'000));
-    EXPECT_GT(world.load.body_bytes, 0U);
-  }
-  EXPECT_EQ(world.load.body_bytes, 0U);
-}
-
-TEST_F(SessionTest, AnExpectationIsNotMetWithoutRoom) {
-  const std::string body = large_review(100'000);
-  world.limits.all_bodies = 1;
-  client.send(post(body, "Expect: 100-continue\r\n").substr(0, 300));
-  EXPECT_THAT(client.out, testing::StartsWith("HTTP/1.1 503 "));
-  EXPECT_TRUE(client.closed);
-}
-
-TEST_F(SessionTest, WorkPastItsTimeIsDropped) {
-  const std::string request = post(review_body(), {}, "/mutate?timeout=1s");
-  client.send(std::string_view(request).substr(0, request.size() - 1));
-  world.clock.advance(std::chrono::milliseconds(1000));
-  client.send(std::string_view(request).substr(request.size() - 1));
-  EXPECT_EQ(client.out, "");
-  EXPECT_TRUE(client.closed);
-  EXPECT_THAT(world.metrics.text(), HasSubstr("rayhook_http_errors_total{reason=\"too_late\"} 1"));
 }
 
 TEST_F(SessionTest, TheTimeoutOfTheReviewBoundsItsLookups) {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -146,6 +147,30 @@ inline std::string post(std::string_view body, std::string_view fields = {},
          " HTTP/1.1\r\nHost: rayhook.ray.svc:443\r\nContent-Type: application/json\r\n"
          "Content-Length: " +
          std::to_string(body.size()) + "\r\n" + std::string(fields) + "\r\n" + std::string(body);
+}
+
+/// What review_body() is answered with.
+inline const std::string leave_body =
+    R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u1",)"
+    R"("allowed":true,"auditAnnotations":{"reason":"no-reference","review-uid":"u1"}}})"
+    "\n";
+inline const std::string leave_answer =
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " +
+    std::to_string(leave_body.size()) + "\r\n\r\n" + leave_body;
+
+/// A well-formed request in chunks of at most `size` bytes.
+inline std::string chunked(std::string_view body, std::size_t size) {
+  std::string out =
+      "POST /mutate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+      "Transfer-Encoding: chunked\r\n\r\n";
+  while (!body.empty()) {
+    const std::string_view piece = body.substr(0, size);
+    char length[20];
+    std::snprintf(length, sizeof length, "%zx", piece.size());
+    out += std::string(length) + "\r\n" + std::string(piece) + "\r\n";
+    body.remove_prefix(piece.size());
+  }
+  return out + "0\r\n\r\n";
 }
 
 }  // namespace rayhook::test
