@@ -61,7 +61,8 @@ done
 : >"$log"
 say "Python and tools (log: $log)"
 # wget is what KubeRay's probes call.
-within apt-get -q update && within apt-get -q install -y --no-install-recommends python3 python3-pip bash procps wget || failed "apt-get failed"
+within apt-get -q update || failed "apt-get failed"
+within apt-get -q install -y --no-install-recommends python3 python3-pip bash procps wget || failed "apt-get failed"
 # Installing ca-certificates has just put Debian's own list in the place of what is trusted here.
 [[ ! -s /etc/ssl/certs/ca-certificates.crt ]] || cp -L /etc/ssl/certs/ca-certificates.crt "$tree/etc/ssl/certs/ca-certificates.crt"
 say "${ray[*]}"
