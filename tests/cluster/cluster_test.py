@@ -51,6 +51,7 @@ def main():
     parser.add_argument("--bin", required=True, help="directory printed by tests/e2e/binaries.sh")
     parser.add_argument("--tools", required=True, help="directory printed by tests/manifests/tools.sh")
     parser.add_argument("--keep", action="store_true", help="leave the cluster up at the end, until ctrl-C")
+    parser.add_argument("--only", metavar="REGEX", default="", help="these rows, beside the installation and the cured cluster that most stand on")
     for name in ("--inside", "--cgroup", "--directory", "--node-bin", "--images"):
         parser.add_argument(name, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
