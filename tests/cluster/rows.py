@@ -124,7 +124,7 @@ class Rows(Installation):
         self.static.joined(2)
         times = self.static.jobs(3)
         self.plane.kubectl("delete", "namespace", "static", "--wait=false")
-        return f"{count} pods made anew by the log's commands; 3 of 3 jobs succeeded, {min(times):.0f} to {max(times):.0f} s each"
+        return f"pods made anew by the log's commands: {count}; 3 of 3 jobs succeeded, {min(times):.0f} to {max(times):.0f} s each"
 
     def disturbed(self):
         self.plane.kubectl("-n", "fresh", "scale", "deployment", WORKERS, "--replicas=3")
@@ -306,7 +306,7 @@ assert client.get_job_status(job) == 'SUCCEEDED', client.get_job_info(job)
         split = wait_until("split pods are counted", lambda: self.metric("rayhook_split_pods"), 60)
         count = self.mend("fresh")
         took = self.fresh.joined(workers)
-        return f"pods were created, the alert's expression is true; {split:.0f} split pods counted by both, mended by {count} commands, joined after {took:.0f} s"
+        return f"pods were created, the alert's expression is true; split pods counted (both replicas: {split:.0f}) and mended by the log's commands ({count}), joined after {took:.0f} s"
 
     def is_asked(self):
         service = rays.documents()[0]
