@@ -109,6 +109,9 @@ class Limits(Case):
         slow = self.clients(rayhook, 2)
         for client in slow:
             client.send(request(plain_pod())[:-1])
+        with rayhook.connect() as other:  # once the one thread has answered this, it has read what the slow ones sent
+            self.assertEqual(other.post(plain_pod()).status, 200)
+        rayhook.wait_metric("rayhook_connections ", 2)
         fresh = self.clients(rayhook, 1)
         for number in range(2):
             fresh += self.clients(rayhook, 1)
