@@ -15,12 +15,6 @@ class SessionLimitsTest : public testing::Test {
  protected:
   World world;
   Client client{world.context};
-  std::uint64_t faults(HttpFault kind) {
-    const std::string line =
-        "rayhook_http_errors_total{reason=\"" + std::string(word(kind)) + "\"} ";
-    const std::string text = world.metrics.text();
-    return std::stoull(text.substr(text.find(line) + line.size()));
-  }
 };
 
 /// A review of about so many bytes.
@@ -143,22 +137,22 @@ TEST_F(SessionLimitsTest, PhasesHaveTheirTimes) {
 
 TEST_F(SessionLimitsTest, TimeoutsAreCountedByPhase) {
   client.session.expired();
-  EXPECT_EQ(faults(HttpFault::header_timeout), 0U) << "an idle connection is no fault";
+  EXPECT_EQ(world.faults(HttpFault::header_timeout), 0U) << "an idle connection is no fault";
   Client header(world.context);
   header.send("POST /mu");
   header.session.expired();
-  EXPECT_EQ(faults(HttpFault::header_timeout), 1U);
+  EXPECT_EQ(world.faults(HttpFault::header_timeout), 1U);
   Client body(world.context);
   body.send(post(review_body()).substr(0, 200));
   body.session.expired();
-  EXPECT_EQ(faults(HttpFault::body_timeout), 1U);
+  EXPECT_EQ(world.faults(HttpFault::body_timeout), 1U);
   Client writing(world.context);
   const std::string request = post(review_body());
   std::ranges::copy(request, writing.session.space().begin());
   ASSERT_EQ(writing.session.received(request.size()), Session::Step::write);
   EXPECT_EQ(writing.session.deadline(), world.clock.now() + world.limits.write);
   writing.session.expired();
-  EXPECT_EQ(faults(HttpFault::write_timeout), 1U);
+  EXPECT_EQ(world.faults(HttpFault::write_timeout), 1U);
 }
 
 TEST_F(SessionLimitsTest, ConnectionsEndByAgeAndNumberOfRequests) {

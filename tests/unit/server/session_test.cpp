@@ -26,12 +26,6 @@ class SessionTest : public testing::Test {
  protected:
   World world;
   Client client{world.context};
-  std::uint64_t faults(HttpFault kind) {
-    const std::string line =
-        "rayhook_http_errors_total{reason=\"" + std::string(word(kind)) + "\"} ";
-    const std::string text = world.metrics.text();
-    return std::stoull(text.substr(text.find(line) + line.size()));
-  }
 };
 
 TEST_F(SessionTest, AnswersAReview) {
@@ -97,7 +91,7 @@ TEST_F(SessionTest, WrongPath) {
   EXPECT_EQ(client.take(), fault("404 Not Found", "there is only /mutate and /audit here", ""));
   client.send(post(review_body()));
   EXPECT_EQ(client.out, leave_answer) << "the connection goes on";
-  EXPECT_EQ(faults(HttpFault::not_found), 1U);
+  EXPECT_EQ(world.faults(HttpFault::not_found), 1U);
 }
 
 TEST_F(SessionTest, WrongMethod) {
@@ -223,7 +217,7 @@ TEST_F(SessionTest, AnEndInTheMiddleIsCounted) {
   Client half(world.context);
   half.send(post(review_body()).substr(0, 30));
   EXPECT_TRUE(half.session.ended());
-  EXPECT_EQ(faults(HttpFault::truncated), 1U);
+  EXPECT_EQ(world.faults(HttpFault::truncated), 1U);
 }
 
 TEST_F(SessionTest, DrainingEndsConnectionsWithTheirAnswer) {
@@ -317,7 +311,7 @@ TEST_F(SessionTest, AnUnforeseenExceptionIsA500) {
   EXPECT_EQ(client.out,
             fault("500 Internal Server Error", "internal error", "\r\nConnection: close"));
   EXPECT_TRUE(client.closed);
-  EXPECT_EQ(faults(HttpFault::internal), 1U);
+  EXPECT_EQ(world.faults(HttpFault::internal), 1U);
   EXPECT_THAT(world.log.text(), HasSubstr(R"("what":"boom\n\"x")"));
 }
 
@@ -351,7 +345,7 @@ TEST_F(SessionTest, ArbitraryBytesNeverCrash) {
     fresh.session.ended();
     ASSERT_TRUE(fresh.out.empty() || fresh.out.starts_with("HTTP/1.1 ")) << bytes;
   }
-  EXPECT_EQ(faults(HttpFault::internal), 0U);
+  EXPECT_EQ(world.faults(HttpFault::internal), 0U);
 }
 
 }  // namespace

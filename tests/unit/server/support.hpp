@@ -84,6 +84,14 @@ struct World {
   DecisionLog decisions{log.log()};
   SessionContext context{policy,  limits, clock,   draining, load,
                          metrics, lookup, readers, decisions};
+
+  /// How many faults of that kind were counted.
+  [[nodiscard]] std::uint64_t faults(HttpFault kind) const {
+    const std::string line =
+        "rayhook_http_errors_total{reason=\"" + std::string(word(kind)) + "\"} ";
+    const std::string text = metrics.text();
+    return std::stoull(text.substr(text.find(line) + line.size()));
+  }
 };
 
 /// Sends bytes to a session and collects what it answers, until it wants more or ends.
