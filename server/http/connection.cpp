@@ -32,10 +32,7 @@ bool about_client(const ErrorCode& error) {
 std::unique_ptr<ConnectionToken> ConnectionToken::take(Load& load, const Limits& limits,
                                                        Metrics& metrics) {
   Share place;
-  if (!place.take(load.connections, 1, limits.connections + limits.handshakes)) {
-    metrics.connection_refused();
-    return nullptr;
-  }
+  if (!place.take(load.connections, 1, limits.connections + limits.handshakes)) return nullptr;
   metrics.connection_opened();
   return std::unique_ptr<ConnectionToken>(new ConnectionToken(std::move(place), metrics));
 }

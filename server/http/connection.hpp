@@ -20,8 +20,9 @@ using TcpSocket = asio::basic_stream_socket<Tcp, Executor>;
 /// A connection that counts; no longer when it dies.
 class ConnectionToken {
  public:
-  /// Empty if there are too many: those that are allowed, and some that have been cut off to make
-  /// room but are not gone yet. `load` and `metrics` must outlive the token.
+  /// Empty if there are too many: those that are allowed, and some that are not at their worker yet
+  /// or have been cut off to make room but are not gone yet. `load` and `metrics` must outlive the
+  /// token.
   [[nodiscard]] static std::unique_ptr<ConnectionToken> take(Load& load, const Limits& limits,
                                                              Metrics& metrics);
   ~ConnectionToken();

@@ -99,7 +99,13 @@ Task<void> Listener::run() {
     TcpSocket socket =
         co_await acceptor_.async_accept(worker.executor(), asio::redirect_error(kTask, error));
     if (!error) {
-      take(std::move(socket), worker);
+      // Where the workers are behind, the others wait in the kernel: to turn away the newest would
+      // be to turn away the API server for those that are long gone.
+      while (!take(socket, worker)) {
+        if (!acceptor_.is_open()) co_return;
+        pause.expires_after(std::chrono::milliseconds(1));
+        co_await wait(pause);
+      }
       continue;
     }
     if (error == asio::error::operation_aborted) co_return;
@@ -110,18 +116,19 @@ Task<void> Listener::run() {
     if (!out_of_resources(error)) continue;
     // Asking again at once would only spin: the connection still waits.
     pause.expires_after(std::chrono::milliseconds(100));
-    co_await pause.async_wait(asio::redirect_error(kTask, error));
+    co_await wait(pause);
   }
 }
 
-void Listener::take(TcpSocket socket, Worker& worker) {
-  if (!tls_) return;  // and so closes it: without a certificate there is nothing to say
+bool Listener::take(TcpSocket& socket, Worker& worker) {
+  if (!tls_) return true;  // and closes it: without a certificate there is nothing to say
   auto token = ConnectionToken::take(shared_.load, shared_.limits, shared_.metrics);
-  if (!token) return;  // and so closes it
+  if (!token) return false;
   ErrorCode ignored;
   socket.set_option(Tcp::no_delay(true), ignored);
   socket.set_option(TcpSocket::keep_alive(true), ignored);
   worker.adopt(std::move(socket), tls_, std::move(token));
+  return true;
 }
 
 void Listener::stop() {
@@ -131,7 +138,7 @@ void Listener::stop() {
     Worker& worker = least_loaded();
     TcpSocket socket = acceptor_.accept(worker.executor(), error);
     if (error) break;
-    take(std::move(socket), worker);
+    if (!take(socket, worker)) shared_.metrics.connection_refused();
   }
   acceptor_.close(error);
 }

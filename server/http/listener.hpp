@@ -38,7 +38,8 @@ class Listener {
   void stop();
 
  private:
-  void take(TcpSocket socket, Worker& worker);
+  /// False, and `socket` stays, while there are too many connections.
+  [[nodiscard]] bool take(TcpSocket& socket, Worker& worker);
   [[nodiscard]] Worker& least_loaded() const;
 
   TcpAcceptor acceptor_;

@@ -49,9 +49,10 @@ class Outside(Case):
             self.assertEqual(client.post(plain_pod()).status, 200)
         self.assertEqual(self.rayhook.get("/readyz")[0], 200)
         self.assertEqual(self.rayhook.metric('rayhook_http_errors_total{reason="internal"}'), 0)
+        # The ops port may still be closing what this test has asked it by.
+        wait_until(lambda: self.state()[0] <= self.before[0], "the release of all descriptors")
         descriptors, resident = self.state()
         print(f"{what}; descriptors {self.before[0]} and {descriptors}, resident {self.before[1]} and {resident} KiB", flush=True)
-        self.assertLessEqual(descriptors, self.before[0])
         self.assertLess(resident, self.before[1] + memory)
         self.assertEqual(self.rayhook.stop(), 0)
         self.assertEqual(self.rayhook.errors, "")

@@ -115,6 +115,10 @@ class Rayhook:
     def connect(self, **options):
         return Client(self, **options)
 
+    def connect_plain(self):
+        """The TCP connection alone."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+
     def terminate(self):
         """SIGTERM, once: a second one would end it at once."""
         if not self.told:
@@ -161,7 +165,7 @@ class Answer:
 class Client:
     """A TLS connection, byte by byte where a test wants it."""
 
-    def __init__(self, rayhook, alpn=("http/1.1",), low=None, high=None, cert=None, key=None):
+    def __init__(self, rayhook, alpn=("http/1.1",), low=None, high=None, cert=None, key=None, plain=None):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(rayhook.pki.ca)
         if alpn:
@@ -173,7 +177,7 @@ class Client:
             context.set_ciphers("DEFAULT:@SECLEVEL=0")
         if cert:
             context.load_cert_chain(cert, key)
-        plain = socket.create_connection(("127.0.0.1", rayhook.port), timeout=PATIENCE)
+        plain = plain or rayhook.connect_plain()
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self.socket = context.wrap_socket(plain, server_hostname="localhost")

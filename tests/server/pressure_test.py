@@ -88,7 +88,7 @@ class Pressure(ClusterTest):
             answer = client.post(padded_pod(17 * 1024))
             self.assertEqual((answer.status, answer.fields["retry-after"]), (503, "1"))
         lister = self.connect(1)[0]
-        silent = [socket.create_connection(("127.0.0.1", rayhook.port), timeout=PATIENCE) for _ in range(64)]
+        silent = [rayhook.connect_plain() for _ in range(64)]
         for plain in silent:
             self.addCleanup(plain.close)
         wait_until(lambda: rayhook.metric("rayhook_connections ") == 256, "256 connections")
