@@ -50,7 +50,7 @@ Result<Source> from_file(const std::string& path, Log& log) {
   const Result<Manifest> manifest = Manifest::parse(*text, path);
   if (!manifest) return std::unexpected(manifest.error());
   const Result<ManifestFacts> known =
-      ManifestFacts::from(std::span(&*manifest, 1), NoNamespace::any);
+      ManifestFacts::from(std::span(&*manifest, 1), ManifestsOf::cluster);
   if (!known) return std::unexpected(known.error());
   log.event(LogLevel::info, "Services read from a file",
             {{"file", path}, {"services", static_cast<std::int64_t>(known->service_count())}});

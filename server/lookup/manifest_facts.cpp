@@ -12,6 +12,13 @@
 namespace rayhook {
 namespace {
 
+std::unexpected<Error> twice(const ManifestObject& object) {
+  const std::string name = object.ns.empty() ? object.name : object.ns + "/" + object.name;
+  return fail(Errc::bad_manifest, "service/" + name +
+                                      " stands twice in the input, and not alike; which one do its "
+                                      "pods belong to? Give one at a time");
+}
+
 /// A worker pod, as far as selectors look at it.
 struct Worker {
   std::string ns;
@@ -66,13 +73,13 @@ class Workers {
 struct ManifestFacts::State {
   using ByName = std::map<std::string, ServiceFact, std::less<>>;
 
-  NoNamespace no_namespace = NoNamespace::own;
+  ManifestsOf of = ManifestsOf::creation;
   std::size_t services = 0;
   std::map<std::string, ByName, std::less<>> by_namespace;
   Workers workers;
 
   [[nodiscard]] bool near(std::string_view a, std::string_view b) const {
-    return a == b || (no_namespace == NoNamespace::any && (a.empty() || b.empty()));
+    return a == b || (of == ManifestsOf::cluster && (a.empty() || b.empty()));
   }
 
   [[nodiscard]] bool matches_workers(const Service& service, std::string_view ns) const {
@@ -85,6 +92,7 @@ struct ManifestFacts::State {
     ServiceFact fact;
     fact.name = object.name;
     if (read) {
+      if (of == ManifestsOf::creation) read->uid.clear();
       fact.known = Known::present;
       fact.service = std::make_shared<const Service>(std::move(*read));
       ++services;
@@ -100,10 +108,10 @@ struct ManifestFacts::State {
 
 ManifestFacts::ManifestFacts(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 
-Result<ManifestFacts> ManifestFacts::from(std::span<const Manifest> manifests,
-                                          NoNamespace no_namespace) {
+Result<ManifestFacts> ManifestFacts::from(std::span<const Manifest> manifests, ManifestsOf of) {
   auto state = std::make_shared<State>();
-  state->no_namespace = no_namespace;
+  state->of = of;
+  std::map<std::pair<std::string, std::string>, std::string> seen;
   ReviewReader reader;
   try {
     for (const Manifest& manifest : manifests) {
@@ -112,6 +120,8 @@ Result<ManifestFacts> ManifestFacts::from(std::span<const Manifest> manifests,
           std::string json =
               subject.object.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
           if (subject.kind == ObjectKind::service) {
+            const auto [first, fresh] = seen.try_emplace({object.ns, object.name}, json);
+            if (!fresh && !object.name.empty() && first->second != json) return twice(object);
             state->add_service(object, json);
           } else if (subject.kind == ObjectKind::pod) {
             const std::size_t size = json.size();
@@ -139,7 +149,7 @@ Facts ManifestFacts::facts(const Needs& needs, const Review& review) const {
     out.matches_workers = state.matches_workers(review.service, needs.ns);
   const State::ByName* named = state.services_of(needs.ns);
   const State::ByName* shared =
-      state.no_namespace == NoNamespace::any && !needs.ns.empty() ? state.services_of("") : nullptr;
+      state.of == ManifestsOf::cluster && !needs.ns.empty() ? state.services_of("") : nullptr;
   const auto known = [&](std::string_view name) -> const ServiceFact* {
     for (const State::ByName* services : {named, shared}) {
       if (!services) continue;

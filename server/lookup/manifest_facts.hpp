@@ -10,11 +10,14 @@
 
 namespace rayhook {
 
-/// Where objects of a manifest live that name no namespace.
-enum class NoNamespace {
-  own,  ///< in a namespace of their own, "": the verbs, where such a pod meets such a Service
-  any,  ///< in every namespace that is asked about: `serve --lookup file:`, where reviews always
-        ///< name one. A Service that does name the namespace wins over one of the same name.
+/// What a manifest's objects stand for.
+enum class ManifestsOf {
+  creation,  ///< about to be created: `mutate`, `explain`. A Service's uid says nothing: the API
+             ///< server takes it off (kubernetes registry/rest/create.go). What names no namespace
+             ///< is in one of its own, "", where such a pod meets such a Service.
+  cluster,  ///< there already: `serve --lookup file:`, `review --services`. What names no namespace
+            ///< is in every one that is asked about, as reviews always name one; a Service that
+            ///< does name it wins over one of the same name.
 };
 
 /// The Facts that follow from a set of manifests: all their Services are known, whatever is not
@@ -26,10 +29,11 @@ enum class NoNamespace {
 /// Owns everything: the manifests need not outlive it.
 class ManifestFacts {
  public:
-  /// Reads the objects of `manifests`. Errors: Errc::internal only, should an object of the
-  /// manifests not be JSON.
+  /// Reads the objects of `manifests`. Errors: Errc::bad_manifest where a Service stands twice and
+  /// not alike, as its pods could be told one thing and it another; Errc::internal should an object
+  /// of the manifests not be JSON.
   [[nodiscard]] static Result<ManifestFacts> from(std::span<const Manifest> manifests,
-                                                  NoNamespace no_namespace = NoNamespace::own);
+                                                  ManifestsOf of = ManifestsOf::creation);
 
   /// What is known, as far as `needs` asks. For a pod: all Services of the namespace (`decide`
   /// judges which of them are converted) and, as *absent*, those that are mentioned but not there.

@@ -10,12 +10,16 @@ namespace {
 
 constexpr std::string_view kUid = "00000000-0000-4000-8000-000000000000";
 
-/// The object as the API server would show it to a webhook.
+/// The object as the API server would show it to a webhook: without the uid that an exported one
+/// has, and a pod from a template as its controller makes it.
 OrderedJson as_created(const ManifestObject& object, const Subject& subject) {
   OrderedJson out = subject.object;
-  if (subject.controller_kind.empty()) return out;
   // lint-ok(json-access): subjects_of makes objects only
   auto& members = out.get_ref<OrderedJson::object_t&>();
+  if (const auto found = members.find("metadata");
+      found != members.end() && found->second.is_object())
+    found->second.erase("uid");
+  if (subject.controller_kind.empty()) return out;
   OrderedJson& metadata = members.emplace("metadata", OrderedJson::object()).first->second;
   if (!metadata.is_object()) return out;
   const std::string owner = object.name.empty() ? "unnamed" : object.name;

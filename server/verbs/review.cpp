@@ -35,7 +35,7 @@ int run_review(const Options& options) {
   if (!options.services.empty()) {
     auto files = read_manifests({options.services});
     if (!files) return complain("review", files.error());
-    auto facts = ManifestFacts::from(std::span(&files->front().manifest, 1), NoNamespace::any);
+    auto facts = ManifestFacts::from(std::span(&files->front().manifest, 1), ManifestsOf::cluster);
     if (!facts) return complain("review", facts.error());
     known = std::move(*facts);
   }

@@ -171,6 +171,30 @@ class Corpus(CliTest):
         self.assertIn("pod/worker: unchanged: malformed: ", done.stderr)
         self.assertIn("put it in quotes", done.stderr)
 
+    def test_exported_services_are_judged_as_the_webhook_would_see_them(self):
+        """Without their uid, but with the cluster IP that they once got: whether it was asked for cannot be told."""
+        exported = HEAD.replace("metadata:\n", "metadata:\n  uid: 7f6025f2-b09d-41eb-82ed-fcf25b27793a\n").replace(
+            "spec:\n", "spec:\n  clusterIP: 10.96.0.7\n  clusterIPs: [10.96.0.7]\n", 1)
+        self.assertIn("uid:", exported)
+        self.assertIn("clusterIP:", exported)
+        done = self.rayhook.run("mutate", "-f", "-", stdin=exported + "---\n" + POD)
+        self.assertIn("service/ray-head: unchanged: ip-chosen: ", done.stderr)
+        self.assertIn("0 of 2 objects changed", done.stderr)
+        told = json.loads(self.rayhook.run("explain", "-f", "-", "-o", "json", stdin=exported).stdout)
+        self.assertEqual([one["reason"] for one in told], ["ip-chosen"])
+
+    def test_a_service_that_stands_twice(self):
+        """Its pods would follow one of them, and the other might not be headless."""
+        other = HEAD.replace("spec:\n", "spec:\n  type: NodePort\n", 1)
+        for verb in ("mutate", "explain"):
+            done = self.rayhook.run(verb, "-f", "-", stdin=HEAD + "---\n" + other + "---\n" + POD)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("service/ray-head stands twice in the input, and not alike", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertEqual(self.rayhook.run("mutate", "-f", "-", stdin=HEAD + "---\n" + HEAD).returncode, 0)
+        elsewhere = other.replace("  name: ray-head", "  namespace: other\n  name: ray-head")
+        self.assertEqual(self.rayhook.run("mutate", "-f", "-", stdin=HEAD + "---\n" + elsewhere).returncode, 0)
+
     def test_only_the_program_itself_ends_its_help_with_its_example(self):
         self.assertIn("mutate -f cluster.yaml", self.rayhook.run("--help").stdout)
         for verb in ("serve", "version", "config"):

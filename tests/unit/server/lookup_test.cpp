@@ -50,10 +50,10 @@ spec:
       - {name: ray, image: ray, command: [sh, -c, "ray start --address=x:6379"]}
 )";
 
-ManifestFacts facts_of(std::string_view text, NoNamespace no_namespace) {
+ManifestFacts facts_of(std::string_view text, ManifestsOf of) {
   std::vector<Manifest> manifests;
   manifests.push_back(Manifest::parse(text, "test.yaml").value());
-  return ManifestFacts::from(manifests, no_namespace).value();
+  return ManifestFacts::from(manifests, of).value();
 }
 
 const ServiceFact* find(const Facts& facts, std::string_view name) {
@@ -70,7 +70,7 @@ Needs pod_needs(std::string ns, std::vector<NeededService> services) {
 }
 
 TEST(ManifestFactsTest, KnowsAllServicesOfTheNamespace) {
-  const ManifestFacts known = facts_of(kManifest, NoNamespace::own);
+  const ManifestFacts known = facts_of(kManifest, ManifestsOf::creation);
   EXPECT_EQ(known.service_count(), 3U);
   const Facts facts = known.facts(pod_needs("a", {{"ray-head"}, {"missing"}}), Review{});
   ASSERT_NE(find(facts, "ray-head"), nullptr);
@@ -86,10 +86,10 @@ TEST(ManifestFactsTest, KnowsAllServicesOfTheNamespace) {
 }
 
 TEST(ManifestFactsTest, ObjectsWithoutANamespace) {
-  const ManifestFacts own = facts_of(kManifest, NoNamespace::own);
+  const ManifestFacts own = facts_of(kManifest, ManifestsOf::creation);
   EXPECT_NE(find(own.facts(pod_needs("", {}), Review{}), "anywhere"), nullptr);
   EXPECT_EQ(own.facts(pod_needs("b", {}), Review{}).services.size(), 0U);
-  const ManifestFacts any = facts_of(kManifest, NoNamespace::any);
+  const ManifestFacts any = facts_of(kManifest, ManifestsOf::cluster);
   EXPECT_NE(find(any.facts(pod_needs("a", {}), Review{}), "anywhere"), nullptr);
   EXPECT_NE(find(any.facts(pod_needs("b", {{"anywhere"}}), Review{}), "anywhere"), nullptr);
   EXPECT_EQ(find(any.facts(pod_needs("b", {}), Review{}), "ray-head"), nullptr);
@@ -101,14 +101,14 @@ TEST(ManifestFactsTest, AServiceThatNamesItsNamespaceWins) {
 ---
 {apiVersion: v1, kind: Service, metadata: {name: s, namespace: a}, spec: {ports: [{port: 2}]}}
 )";
-  const ManifestFacts any = facts_of(kTwo, NoNamespace::any);
+  const ManifestFacts any = facts_of(kTwo, ManifestsOf::cluster);
   const Facts facts = any.facts(pod_needs("a", {{"s"}}), Review{});
   ASSERT_EQ(facts.services.size(), 1U);
   EXPECT_EQ(facts.services[0].service->ports.at(0).port, 2);
 }
 
 TEST(ManifestFactsTest, WhetherAReviewedServiceMatchesWorkers) {
-  const ManifestFacts known = facts_of(kManifest, NoNamespace::own);
+  const ManifestFacts known = facts_of(kManifest, ManifestsOf::creation);
   Needs needs;
   needs.ns = "a";
   needs.selected_workers = true;
@@ -135,7 +135,7 @@ TEST(FixedLookups, AnswerAtOnce) {
   ASSERT_EQ(facts.services.size(), 2U);
   EXPECT_EQ(facts.services[1].name, "y");
   EXPECT_EQ(facts.services[1].known, Known::unknown);
-  FileLookup file(facts_of(kManifest, NoNamespace::any));
+  FileLookup file(facts_of(kManifest, ManifestsOf::cluster));
   ASSERT_TRUE(file.try_now(asked(no_names), facts));
   EXPECT_EQ(facts.services.size(), 4U);
 }
