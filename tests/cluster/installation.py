@@ -117,10 +117,13 @@ class Installation(Scenarios):
             logs = self.plane.run("-n", NAMESPACE, "logs", "--all-containers", "--prefix", "--tail=15", "-l", "app.kubernetes.io/name=rayhook")
             raise RuntimeError(f"{error}\n{state}{logs.stdout}{logs.stderr}") from None
 
+    def pods(self):
+        """Its pods, those that drain among them."""
+        return self.plane.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=webhook")["items"]
+
     def replicas(self):
         """The addresses of its pods."""
-        pods = self.plane.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=webhook")["items"]
-        return [pod["status"]["podIP"] for pod in pods if "deletionTimestamp" not in pod["metadata"] and pod["status"].get("podIP")]
+        return [pod["status"]["podIP"] for pod in self.pods() if "deletionTimestamp" not in pod["metadata"] and pod["status"].get("podIP")]
 
     def metric(self, name):
         """Sum over all replicas and samples."""
@@ -151,6 +154,8 @@ class Installation(Scenarios):
         self.plane.run("-n", NAMESPACE, "delete", "job", "rayhook-certs-install")
         self.plane.kubectl("apply", "-k", folder)
         self.rolled_out()
+        # A replica that drains answers as it was configured.
+        wait_until("the old replicas are gone", lambda: len(self.pods()) == 2, 60, 0.5)
 
     def rotate_authority(self):
         """A new CA and leaf by `certs rotate`, and every replica serves it."""

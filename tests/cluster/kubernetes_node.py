@@ -122,7 +122,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
             "containerRuntimeEndpoint": f"unix://{self.socket}", "hairpinMode": "none", "oomScoreAdj": 0, "serializeImagePulls": False,
             "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "nodefs.inodesFree": "1%", "imagefs.available": "1%"},
             "podLogsDir": self.path("pods"), "volumePluginDir": self.path("volume-plugins"), "healthzPort": 0,
-            "shutdownGracePeriod": "0s", "nodeStatusUpdateFrequency": "5s"})
+            "shutdownGracePeriod": "0s", "nodeStatusUpdateFrequency": "5s",
+            "syncFrequency": "10s"})  # a changed Secret is there within this, not a minute
         self.kubelet = self.spawn("kubelet", f"--config={config}", f"--kubeconfig={self.plane.admin}", "--hostname-override=node",
                                   f"--node-ip={ADDRESS}", f"--root-dir={self.path('kubelet')}", f"--cert-dir={self.path('kubelet-certs')}")
 

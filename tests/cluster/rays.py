@@ -110,8 +110,23 @@ class RayCluster:
             f"--- {pod['metadata']['name']}\n" + self.plane.run("-n", self.namespace, "logs", "--tail=12", "--all-containers", pod["metadata"]["name"]).stdout
             for pod in self.pods(self.head) + self.pods(self.workers))
 
+    def agents_known(self):
+        """Waits until the head would choose a job's agent from all nodes' agents: it hears of them later than of the nodes."""
+        def all_known():
+            found = ask(f"{self.dashboard()}/internal/node_module")
+            return bool(found) and found["data"]["registeredAgents"] > len(self.pods(self.workers))
+        wait_until(f"the head of {self.namespace} knows all agents", all_known, 60, 0.5)
+
+    def is_own_agent(self, job):
+        """Whether the head gave that job to its own agent, which never needs the head's Service."""
+        log = "/tmp/ray/session_latest/logs/dashboard_agent.log"
+        done = self.plane.run("-n", self.namespace, "exec", self.head_pod()["metadata"]["name"], "--",
+                              "grep", "-q", f"Starting job with submission_id: {job['submission_id']}", log)
+        expect(done.returncode in (0, 1), f"{log}: {done.stderr}")
+        return done.returncode == 0
+
     def job(self, entrypoint=JOB, seconds=180):
-        """Submits one and waits for its end: (status, seconds, message)."""
+        """Submits one and waits for its end: (status, seconds, what the dashboard says of it)."""
         start = time.monotonic()
 
         def submit():
@@ -124,13 +139,14 @@ class RayCluster:
             found = ask(url)
             return found if found and found["status"] in ("SUCCEEDED", "FAILED", "STOPPED") else None
         found = wait_until("the job ends", ended, seconds, 0.2)
-        return found["status"], time.monotonic() - start, found.get("message") or ""
+        return found["status"], time.monotonic() - start, found
 
     def jobs(self, count):
         """So many, one after the other; all must succeed. Gives the times."""
         times = []
         for number in range(count):
-            status, took, message = self.job()
-            expect(status == "SUCCEEDED", f"job {number + 1} of {count} in {self.namespace}: {status} after {took:.1f} s: {message}\n{self.logs()}")
+            status, took, found = self.job()
+            expect(status == "SUCCEEDED",
+                   f"job {number + 1} of {count} in {self.namespace}: {status} after {took:.1f} s: {found.get('message')}\n{self.logs()}")
             times.append(took)
         return times
