@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 
@@ -188,8 +189,8 @@ Result<ClusterAccess> service_account_access(std::string_view host, std::string_
                                              const std::string& folder) {
   if (host.empty() || port.empty())
     return fail(Errc::bad_config,
-                "--lookup cluster: this is no pod (KUBERNETES_SERVICE_HOST is not set); give "
-                "--kubeconfig, or --lookup file:PATH");
+                "no API server is known: this is no pod (KUBERNETES_SERVICE_HOST is not set); give "
+                "--kubeconfig");
   ClusterAccess out;
   const std::string authority =
       host.find(':') == std::string_view::npos ? std::string(host) : "[" + std::string(host) + "]";
@@ -202,6 +203,17 @@ Result<ClusterAccess> service_account_access(std::string_view host, std::string_
   if (!ca) return std::unexpected(ca.error());
   out.ca_pem = std::move(*ca);
   return out;
+}
+
+Result<ClusterAccess> cluster_access(const std::string& kubeconfig) {
+  if (!kubeconfig.empty()) return read_kubeconfig(kubeconfig);
+  const auto environment = [](const char* name) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing in this program sets the environment
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  return service_account_access(environment("KUBERNETES_SERVICE_HOST"),
+                                environment("KUBERNETES_SERVICE_PORT"));
 }
 
 }  // namespace rayhook

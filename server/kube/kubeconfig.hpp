@@ -34,4 +34,7 @@ struct ClusterAccess {
     std::string_view host, std::string_view port,
     const std::string& folder = "/var/run/secrets/kubernetes.io/serviceaccount");
 
+/// By that kubeconfig; where it is "", as the pod that this process runs in.
+[[nodiscard]] Result<ClusterAccess> cluster_access(const std::string& kubeconfig);
+
 }  // namespace rayhook

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "factory.hpp"
 
-#include <cstdlib>
-
 #include "cluster_lookup.hpp"
 #include "fixed_lookup.hpp"
 #include "lib/manifest.hpp"
@@ -59,15 +57,7 @@ Result<Source> from_file(const std::string& path, Log& log) {
 
 Result<Source> from_cluster(const LookupOptions& options, const Policy& policy, const Clock& clock,
                             Metrics& metrics, Log& log) {
-  const auto environment = [](const char* name) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing in this program sets the environment
-    const char* value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  const Result<ClusterAccess> access =
-      options.kubeconfig.empty() ? service_account_access(environment("KUBERNETES_SERVICE_HOST"),
-                                                          environment("KUBERNETES_SERVICE_PORT"))
-                                 : read_kubeconfig(options.kubeconfig);
+  const Result<ClusterAccess> access = cluster_access(options.kubeconfig);
   if (!access) return std::unexpected(access.error());
   const auto tls = client_tls(*access);
   if (!tls) return std::unexpected(tls.error());

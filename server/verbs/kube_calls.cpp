@@ -2,7 +2,6 @@
 #include "kube_calls.hpp"
 
 #include <boost/asio/co_spawn.hpp>
-#include <cstdlib>
 #include <exception>
 #include <utility>
 
@@ -11,20 +10,6 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr std::chrono::seconds kPatience{15};
-
-Result<ClusterAccess> cluster_access(const std::string& kubeconfig) {
-  if (!kubeconfig.empty()) return read_kubeconfig(kubeconfig);
-  const auto environment = [](const char* name) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing in this program sets the environment
-    const char* value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  if (environment("KUBERNETES_SERVICE_HOST").empty())
-    return fail(Errc::bad_config,
-                "this is no pod (KUBERNETES_SERVICE_HOST is not set); give --kubeconfig");
-  return service_account_access(environment("KUBERNETES_SERVICE_HOST"),
-                                environment("KUBERNETES_SERVICE_PORT"));
-}
 
 }  // namespace
 
