@@ -315,7 +315,7 @@ class Suite:
             alerts = [rule["expr"] for group in yaml.safe_load(file)["spec"]["groups"] for rule in group["rules"]]
         # Every name of ours is one that the server has: a typing error would be an alert that never fires.
         names = {line.split()[2] for line in self.ops("/metrics").splitlines() if line.startswith("# TYPE")}
-        asked = {re.sub("_bucket$", "", name) for query in queries + alerts for name in re.findall(r"\brayhook_\w+", query)}
+        asked = {re.sub("_(bucket|count)$", "", name) for query in queries + alerts for name in re.findall(r"\brayhook_\w+", query)}
         expect(asked <= names, f"metrics that the server does not have: {sorted(asked - names)}")
 
         config = os.path.join(self.directory, "prometheus.yaml")
