@@ -129,7 +129,10 @@ class Suite:
     # ---- by Helm
 
     def helm_installs(self):
-        self.helm("install", "rayhook", render.CHART, "--create-namespace")
+        notes = self.helm("install", "rayhook", render.CHART, "--dry-run=server", "--namespace", "default")
+        expect("created in kube-system, default." in notes and "NOTHING THAT YOU CREATE IN default IS CHANGED" in notes, f"in default: {notes}")
+        notes = self.helm("install", "rayhook", render.CHART, "--create-namespace")
+        expect(f"created in kube-system, {NAMESPACE}." in notes and "NOTHING" not in notes, f"in {NAMESPACE}: {notes}")
         hooks = self.plane.get("mutatingwebhookconfiguration", "rayhook")["webhooks"]
         expect(len(hooks) == 6, f"{len(hooks)} webhooks")
         # What whoever makes the certificate does later must outlast an upgrade.
