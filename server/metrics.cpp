@@ -4,6 +4,7 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 #include <vector>
@@ -24,6 +25,27 @@ std::size_t operation_index(std::string_view operation) {
   std::size_t i = 0;
   while (i + 1 < kOperationWords.size() && kOperationWords[i] != operation) ++i;
   return i;
+}
+
+/// A review as alerts and the dashboard ask for it.
+struct AskedFor {
+  ObjectKind kind;
+  Outcome outcome;
+  Reason reason;
+  bool operator==(const AskedFor&) const = default;
+};
+
+/// These are told from the start, at zero: `increase` does not see the event with which a series
+/// appears. All others (there are thousands) appear with their first review.
+constexpr std::array<AskedFor, 5> kToldAtZero = {
+    {{ObjectKind::service, Outcome::patch, Reason::converted},
+     {ObjectKind::pod, Outcome::patch, Reason::rewritten},
+     {ObjectKind::pod, Outcome::patch, Reason::restored},
+     {ObjectKind::service, Outcome::leave, Reason::patch_refused},
+     {ObjectKind::pod, Outcome::leave, Reason::patch_refused}}};
+
+bool told_at_zero(std::string_view operation, const AskedFor& review) {
+  return operation == "CREATE" && std::ranges::find(kToldAtZero, review) != kToldAtZero.end();
 }
 
 MetricFamily family(std::string_view name, std::string_view help, MetricType type) {
@@ -152,7 +174,6 @@ std::string Metrics::text() const {
   MetricFamily reviews = family("rayhook_reviews_total", "Reviews answered.", MetricType::Counter);
   for (std::size_t i = 0; i < reviews_.size(); ++i) {
     const std::uint64_t count = reviews_[i].load(std::memory_order_relaxed);
-    if (count == 0) continue;
     std::size_t rest = i;
     const auto take = [&rest](std::size_t size) { return std::exchange(rest, rest / size) % size; };
     const auto mode = static_cast<Mode>(take(2));
@@ -160,8 +181,10 @@ std::string Metrics::text() const {
     const auto reason = static_cast<Reason>(take(kReasonCount));
     const auto outcome = static_cast<Outcome>(take(kOutcomes));
     const std::string_view operation = kOperationWords[take(kOperations)];
+    const auto kind = static_cast<ObjectKind>(rest);
+    if (count == 0 && !told_at_zero(operation, {kind, outcome, reason})) continue;
     reviews.metric.push_back(sample(MetricType::Counter, static_cast<double>(count),
-                                    {{"kind", word(static_cast<ObjectKind>(rest))},
+                                    {{"kind", word(kind)},
                                      {"operation", operation},
                                      {"outcome", word(outcome)},
                                      {"reason", word(reason)},

@@ -14,11 +14,12 @@ struct Known {
 constexpr ProbeCause kCertificate{
     "certificate",
     "the API server does not trust what Rayhook serves. `rayhook certs check` says which of the "
-    "two is wrong; `kubectl -n rayhook-system create job --from=cronjob/rayhook-certs mend` mends "
-    "them"};
+    "two is wrong; `kubectl -n rayhook-system create job --from=cronjob/rayhook-certs "
+    "mend-$(date +%s)` mends them (rayhook-system: or where else Rayhook is installed)"};
 constexpr ProbeCause kReplicas{
     "replicas",
-    "no pod of Rayhook is ready: `kubectl -n rayhook-system get pods` and their logs say why"};
+    "no pod of Rayhook is ready: `kubectl -n rayhook-system get pods` (or where else it is "
+    "installed) and their logs say why"};
 constexpr ProbeCause kNetwork{
     "network",
     "the API server does not reach Rayhook's pods at their port 8443: a firewall, a NetworkPolicy, "

@@ -129,7 +129,10 @@ class Suite:
     # ---- by Helm
 
     def helm_installs(self):
-        self.helm("install", "rayhook", render.CHART, "--create-namespace")
+        notes = self.helm("install", "rayhook", render.CHART, "--dry-run=server", "--namespace", "default")
+        expect("created in kube-system, default." in notes and "NOTHING THAT YOU CREATE IN default IS CHANGED" in notes, f"in default: {notes}")
+        notes = self.helm("install", "rayhook", render.CHART, "--create-namespace")
+        expect(f"created in kube-system, {NAMESPACE}." in notes and "NOTHING" not in notes, f"in {NAMESPACE}: {notes}")
         hooks = self.plane.get("mutatingwebhookconfiguration", "rayhook")["webhooks"]
         expect(len(hooks) == 6, f"{len(hooks)} webhooks")
         # What whoever makes the certificate does later must outlast an upgrade.
@@ -315,7 +318,7 @@ class Suite:
             alerts = [rule["expr"] for group in yaml.safe_load(file)["spec"]["groups"] for rule in group["rules"]]
         # Every name of ours is one that the server has: a typing error would be an alert that never fires.
         names = {line.split()[2] for line in self.ops("/metrics").splitlines() if line.startswith("# TYPE")}
-        asked = {re.sub("_bucket$", "", name) for query in queries + alerts for name in re.findall(r"\brayhook_\w+", query)}
+        asked = {re.sub("_(bucket|count)$", "", name) for query in queries + alerts for name in re.findall(r"\brayhook_\w+", query)}
         expect(asked <= names, f"metrics that the server does not have: {sorted(asked - names)}")
 
         config = os.path.join(self.directory, "prometheus.yaml")

@@ -138,6 +138,7 @@ class Chart(unittest.TestCase):
             "nodeSelector": {"e": "f"}, "tolerations": [{"key": "g"}], "affinity": {"nodeAffinity": {}},
             "webhook": {"failurePolicy": "Fail", "timeoutSeconds": 9, "excludedNamespaces": ["kube-system", "more"],
                         "namespaceExpressions": [{"key": "h", "operator": "Exists"}], "annotations": {"i": "j"}},
+            "networkPolicy": {"enabled": True, "apiServerPorts": [16443]},
             "monitoring": {"enabled": True, "labels": {"release": "prometheus"}, "runbookUrl": "https://wiki.example/rayhook"}})
         self.assertEqual(done.returncode, 0, done.stderr)
         objects = {(d["kind"], d["metadata"]["name"]): d for d in render.documents(done.stdout)}
@@ -162,6 +163,7 @@ class Chart(unittest.TestCase):
             self.assertEqual(expressions[0]["values"], ["kube-system", "more", "default"])
             self.assertEqual(expressions[-1], {"key": "h", "operator": "Exists"})
         self.assertTrue(all(d["metadata"]["labels"].get("team") == "ray" for d in objects.values()))
+        self.assertEqual(objects["NetworkPolicy", "rayhook"]["spec"]["egress"], [{"ports": [{"port": 16443}]}])
         rules = objects["PrometheusRule", "rayhook"]
         self.assertEqual(rules["metadata"]["labels"]["release"], "prometheus")
         self.assertEqual(rules["spec"]["groups"][0]["rules"][0]["annotations"]["runbook_url"], "https://wiki.example/rayhook#rayhookdown")

@@ -311,7 +311,7 @@ class Answers(Case):
             done = subprocess.run(["bash", "-euo", "pipefail", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (0, ""), command)
             outputs.append(done.stdout)
-        expected = ["spec.containers[0].command[2]", "make them equal", "1 running-readers", "\tservice-absent", "RAY_HEAD_SERVICE_HOST",
+        expected = ["spec.containers[0].command[2]", '"name":"worker-","reason":"rewritten"', "make them equal", "1 running-readers", "\tservice-absent", "RAY_HEAD_SERVICE_HOST",
                     "alice\tkubectl/v1.34.4\t192.0.2.7\tcreate\tpods\tteam-a/worker-\t201\trewritten\tpatch", "team-b/p"]
         for text, output in zip(expected, outputs, strict=True):
             self.assertIn(text, output)

@@ -8,6 +8,7 @@ import argparse
 import base64
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -26,6 +27,7 @@ from lookup_test import ClusterLookup  # noqa: F401: unittest finds it here
 from pressure_test import Pressure  # noqa: F401
 from watch_test import Hold, RunningReaders, SplitPods, Watch  # noqa: F401
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 
 MANIFEST = """
@@ -242,6 +244,26 @@ class Https(Case):
             time.sleep(0.05)
         self.assertEqual(self.rayhook.metric("rayhook_connections "), 0)
         self.assertEqual(self.rayhook.metric("rayhook_in_flight_reviews "), 0)
+
+
+class BeforeItHappens(Case):
+    def test_what_alerts_and_dashboard_ask_for_is_there(self):
+        """At zero: Prometheus' `increase` does not see the event with which a series appears."""
+        folder = os.path.join(ROOT, "manifests", "chart", "monitoring")
+        selectors = set()
+        for name in ("prometheus-rule.yaml", "dashboard.json"):
+            with open(os.path.join(folder, name)) as file:
+                selectors |= set(re.findall(r"\b(rayhook_\w+)(?:{(.*?)})?", file.read().replace('\\"', '"')))
+        samples = [re.fullmatch(r"(\w+)(?:{(.*)})? \S+", line) for line in self.serve().get("/metrics")[1].splitlines() if line[0] != "#"]
+        self.assertGreater(len(selectors), 20)
+        for name, labels in selectors:
+            wanted = re.findall(r'(\w+)(=~?)"(.*?)"', labels)
+            self.assertEqual(len(wanted), labels.count('="') + labels.count('=~"'), labels)
+
+            def fits(sample):
+                has = dict(re.findall(r'(\w+)="(.*?)"', sample[2] or ""))
+                return sample[1] == name and all(re.fullmatch(text if sign == "=~" else re.escape(text), has.get(label, "")) for label, sign, text in wanted)
+            self.assertTrue(any(map(fits, samples)), f"{name}{{{labels}}} is not there before it happens")
 
 
 class LifeCycle(Case):

@@ -49,6 +49,22 @@ TEST(MetricsTest, ReviewsByAllTheirLabels) {
   EXPECT_THAT(text, HasSubstr("rayhook_review_duration_seconds_sum 60.003"));
 }
 
+TEST(MetricsTest, WhatAlertsAskForIsThereBeforeItHappens) {
+  const std::string text = Metrics().text();
+  for (const std::string_view labels :
+       {R"(kind="Service",operation="CREATE",outcome="patch",reason="converted")",
+        R"(kind="Pod",operation="CREATE",outcome="patch",reason="rewritten")",
+        R"(kind="Pod",operation="CREATE",outcome="patch",reason="restored")",
+        R"(kind="Service",operation="CREATE",outcome="leave",reason="patch-refused")",
+        R"(kind="Pod",operation="CREATE",outcome="leave",reason="patch-refused")"})
+    for (const std::string_view rest :
+         {R"(dry_run="false",mode="mutate")", R"(dry_run="true",mode="mutate")",
+          R"(dry_run="false",mode="audit")", R"(dry_run="true",mode="audit")"})
+      EXPECT_THAT(text, HasSubstr("rayhook_reviews_total{" + std::string(labels) + "," +
+                                  std::string(rest) + "} 0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("reason=\"no-reference\""))) << "not all of them";
+}
+
 TEST(MetricsTest, EveryReasonHasItsOwnCounter) {
   Metrics metrics;
   Review review;
