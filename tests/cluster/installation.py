@@ -93,7 +93,8 @@ class Installation(Scenarios):
     def helm(self, *arguments):
         done = subprocess.run([os.path.join(self.arguments.tools, "bin", "helm"), "--kubeconfig", self.plane.admin, *arguments],
                               capture_output=True, text=True, env={"HOME": self.directory, "PATH": "/usr/bin:/bin"})
-        expect(done.returncode == 0, f"helm {' '.join(arguments)}: {done.stderr}")
+        expect(done.returncode == 0, f"helm {' '.join(arguments)}: {done.stderr}{done.stdout}")
+        return done.stdout
 
     # ---- Rayhook
 

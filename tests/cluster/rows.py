@@ -9,7 +9,7 @@ import time
 
 import pages
 import rays
-from installation import Installation
+from installation import NAMESPACE, ROOT, Installation
 from rays import HEAD, SERVICE, WORKERS, RayCluster
 from scenarios import expect, say, table
 from processes import wait_until
@@ -67,6 +67,7 @@ class Rows(Installation):
         self.row("rolled out and certificates rotated under creations", self.rolled)
         self.row("scaled to zero and back", self.away)
         self.row("removed", self.removed)
+        self.row("Rayhook by `helm install`, `helm test`, and `helm uninstall`", self.by_helm)
 
     # ---- the fault, and its cure
 
@@ -354,3 +355,13 @@ assert client.get_job_status(job) == 'SUCCEEDED', client.get_job_info(job)
         self.plane.kubectl("-n", "fresh", "scale", "deployment", WORKERS, f"--replicas={workers + 1}")
         took = self.fresh.joined(workers + 1)
         return f"a job succeeded without Rayhook; then the Service has its cluster IP again, the workers stay, and a new one joined by its variables after {took:.0f} s"
+
+    def by_helm(self):
+        self.helm("install", "rayhook", os.path.join(ROOT, "manifests", "chart"), "--namespace", NAMESPACE, "--create-namespace")
+        start = time.monotonic()
+        self.rolled_out()
+        took = time.monotonic() - start
+        said = self.helm("test", "rayhook", "--namespace", NAMESPACE, "--timeout", "120s")
+        expect("Rayhook works in this cluster" in said, f"helm test prints: {said}")
+        self.helm("uninstall", "rayhook", "--namespace", NAMESPACE)
+        return f"two replicas ready after {took:.0f} s; helm test prints: Rayhook works in this cluster"
