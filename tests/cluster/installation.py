@@ -94,7 +94,7 @@ class Installation(Scenarios):
         done = subprocess.run([os.path.join(self.arguments.tools, "bin", "helm"), "--kubeconfig", self.plane.admin, *arguments],
                               capture_output=True, text=True, env={"HOME": self.directory, "PATH": "/usr/bin:/bin"})
         expect(done.returncode == 0, f"helm {' '.join(arguments)}: {done.stderr}{done.stdout}")
-        return done.stdout
+        return done.stdout + done.stderr  # a test's log comes on stderr
 
     # ---- Rayhook
 

@@ -150,6 +150,7 @@ class Rows(Installation):
         scaled = self.fresh.joined(3)
         self.plane.kubectl("-n", "fresh", "delete", "pod", self.fresh.pods(self.fresh.workers)[0]["metadata"]["name"], "--grace-period=1")
         killed = self.fresh.joined(3)
+        self.fresh.agents_known()  # Ray 2.7.2: who has joined this very moment may never notice that the head has gone
         self.new_head(self.fresh)
         back = self.fresh.joined(3, 240)
         self.fresh.jobs(2)
