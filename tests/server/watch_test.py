@@ -3,6 +3,7 @@
 a scripted one is right, since the real one cannot be made to. Part of server_test.py."""
 
 import base64
+import collections
 import json
 import os
 import threading
@@ -489,6 +490,56 @@ class RunningReaders(ClusterTest):
             self.assertEqual(client.answer().json["response"]["auditAnnotations"]["reason"], "converted")
             client.close()
         self.assertEqual(most[0], 2)
+
+
+class Flood(ClusterTest):
+    """Reviews that somebody forges, each with names of its own: what the API server is asked stays bounded."""
+
+    def flood(self, make, path, enough):
+        """Sends reviews until `enough`; gives how long it took, and how often there was each reason."""
+        clients = [self.rayhook.connect() for _ in range(8)]
+        for client in clients:
+            self.addCleanup(client.close)
+        number, begin, reasons = 0, time.monotonic(), collections.Counter()
+        while not enough():
+            self.assertLess(time.monotonic() - begin, 3 * harness.PATIENCE, "no limit is met")
+            for _ in range(25):
+                for client in clients:
+                    client.send(harness.request(make(number), path))
+                    number += 1
+                for client in clients:
+                    reasons[client.answer().json["response"]["auditAnnotations"]["reason"]] += 1
+        return time.monotonic() - begin, reasons
+
+    def test_lists_of_pods(self):
+        self.rayhook = self.serve(lambda path, headers: pod_list())
+
+        def refused():
+            return self.rayhook.metric('rayhook_pod_lists_total{result="busy"}') > 200
+        took, reasons = self.flood(lambda number: service(namespace=f"made-up-{number}", dry_run=True), "/mutate?timeout=10s", refused)
+        self.assertLessEqual(len(self.api.requests), 500 + 50 * took + 2)
+        self.assertGreaterEqual(reasons["converted"], 500, "an honest burst is within it")
+        self.assertEqual(set(reasons), {"converted", "readers-unknown"}, "over it: as with no answer in time")
+        self.assertIn("a second", self.rayhook.wait_for(msg="the pods of a namespace could not be listed in time")["error"])
+
+    def test_gets_of_services(self):
+        """The API server is not there any more, so the test's own one sets no pace; each try is counted."""
+        self.rayhook = self.serve(lambda path, headers: NOT_FOUND)
+        self.api.close()
+
+        def tries():
+            return sum(self.rayhook.metric(f'rayhook_lookups_total{{result="{how}"}}') for how in ("failed", "absent"))
+
+        def make(number):
+            script = "".join(f"echo $MADE_UP_{number}_{i}_SERVICE_HOST;" for i in range(16))
+            return harness.review("Pod", {"name": "forged"}, {"containers": [{"name": "c", "image": "i", "command": ["sh", "-c", script]}]})
+
+        def refused():
+            return self.rayhook.metric('rayhook_lookups_total{result="busy"}') > 200
+        took, reasons = self.flood(make, "/mutate?timeout=10s", refused)
+        self.assertLessEqual(tries(), 1200 + 600 * took + 2)
+        self.assertGreaterEqual(tries(), 1200, "an honest burst is within it")
+        self.assertEqual(set(reasons) - {"service-absent"}, {"service-unknown"})
 
 
 class SplitPods(ClusterTest):
