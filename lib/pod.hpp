@@ -59,6 +59,7 @@ struct Container {
 /// Flat lists, cleared and filled again for each review, so that reading a pod allocates nothing.
 struct Pod {
   std::string_view name, generate_name;
+  std::string_view created;     ///< metadata.creationTimestamp; empty before it is stored
   std::string_view decision;    ///< annotation rayhook/decision, if any
   std::string_view dns_policy;  ///< empty: the default (ClusterFirst)
   std::string_view controller;  ///< "apps/v1 ReplicaSet" → kind and apiVersion of the controller

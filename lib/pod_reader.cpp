@@ -85,6 +85,8 @@ bool read_metadata(JsonWalk& walk, ondemand::value value, Pod& out) {
   return walk.object(value, "metadata", [&](std::string_view key, ondemand::value item) {
     if (key == "name") return walk.string(item, "metadata.name", out.name);
     if (key == "generateName") return walk.string(item, "metadata.generateName", out.generate_name);
+    if (key == "creationTimestamp")
+      return walk.string(item, "metadata.creationTimestamp", out.created);
     if (key == "labels")
       return walk.once(seen, 0, "metadata.labels") && read_labels(walk, item, out);
     if (key == "annotations")

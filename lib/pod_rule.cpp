@@ -9,6 +9,7 @@
 #include "restore.hpp"
 #include "service_rule.hpp"
 #include "variables.hpp"
+#include "words.hpp"
 
 namespace rayhook {
 namespace {
@@ -155,19 +156,8 @@ class PodDecision {
   /// programs have a variable called so), but beside a headless one kubelet no longer sets it.
   bool names_bare_port(std::string_view service) const {
     const std::string name = variable_prefix(service) + "_PORT";
-    const auto in_name = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    };
-    return std::ranges::any_of(pod_.texts, [&](const Text& text) {
-      const std::string_view value = text.value;
-      for (std::size_t at = value.find(name); at != std::string_view::npos;
-           at = value.find(name, at + name.size())) {
-        const std::size_t end = at + name.size();
-        if ((at == 0 || !in_name(value[at - 1])) && (end == value.size() || !in_name(value[end])))
-          return true;
-      }
-      return false;
-    });
+    return std::ranges::any_of(pod_.texts,
+                               [&](const Text& text) { return has_identifier(text.value, name); });
   }
 
   void fill_table() {

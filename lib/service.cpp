@@ -37,6 +37,8 @@ bool read_metadata(JsonWalk& walk, ondemand::value value, Service& out) {
     if (key == "uid") return walk.string(item, "metadata.uid", out.uid);
     if (key == "resourceVersion")
       return walk.string(item, "metadata.resourceVersion", out.resource_version);
+    if (key == "creationTimestamp")
+      return walk.string(item, "metadata.creationTimestamp", out.created);
     if (key == "labels")
       return walk.once(seen, 0, "metadata.labels") &&
              read_map(walk, item, "metadata.labels", out.labels);

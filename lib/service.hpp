@@ -40,6 +40,7 @@ struct Service {
   std::string ns;                ///< metadata.namespace, may be empty in a manifest
   std::string uid;               ///< set on stored Services only
   std::string resource_version;  ///< of a stored one; changes with each write
+  std::string created;           ///< metadata.creationTimestamp, UTC to the second; of a stored one
   StringMap labels;
   StringMap annotations;
   StringMap selector;

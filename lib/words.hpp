@@ -22,4 +22,18 @@ namespace rayhook {
   return false;
 }
 
+/// True if the identifier `name` stands in `text`, whole.
+[[nodiscard]] inline bool has_identifier(std::string_view text, std::string_view name) {
+  const auto in_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  for (std::size_t at = text.find(name); at != std::string_view::npos;
+       at = text.find(name, at + name.size())) {
+    const std::size_t end = at + name.size();
+    if ((at == 0 || !in_name(text[at - 1])) && (end == text.size() || !in_name(text[end])))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace rayhook

@@ -233,7 +233,8 @@ std::string Metrics::text() const {
   all.push_back(by_word<EventResult>("rayhook_events_total", "Kubernetes Events (--events).",
                                      "result", events_));
   all.push_back(single("rayhook_split_pods",
-                       "Running pods beside a converted Service that were made without Rayhook.",
+                       "Pods that lack variables of a converted Service which their text names or "
+                       "their code may read.",
                        MetricType::Gauge, load(split_pods_)));
   all.push_back(by_word<HandshakeFault>("rayhook_handshake_failures_total",
                                         "TLS handshakes that failed.", "reason", handshakes_));

@@ -43,7 +43,7 @@ enum class LookupResult : std::uint8_t {
   absent,   ///< by GET: 404
   failed,   ///< any other answer, or none: unknown
   late,     ///< not in time for the review: unknown
-  busy,     ///< too many at once, not tried: unknown
+  busy,     ///< too many, at once or a second, not tried: unknown
 };
 inline constexpr std::size_t kLookupResults = static_cast<std::size_t>(LookupResult::busy) + 1;
 [[nodiscard]] std::string_view word(LookupResult result);
@@ -77,7 +77,7 @@ enum class PodListResult : std::uint8_t {
   reader_found,  ///< stopped: there is a running reader
   late,          ///< not in time for the review
   failed,
-  busy,  ///< too many at once, not tried
+  busy,  ///< too many, at once or a second, not tried
 };
 inline constexpr std::size_t kPodListResults = static_cast<std::size_t>(PodListResult::busy) + 1;
 [[nodiscard]] std::string_view word(PodListResult result);

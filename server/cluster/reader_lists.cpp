@@ -87,7 +87,7 @@ void ReaderLists::start_next() {
 
 Task<void> ReaderLists::read(std::shared_ptr<Batch> batch) {
   Result<bool> more = true;
-  bool stopped = false;
+  bool stopped = false, too_many = false;
   try {
     PodPages pages(client_, batch->ns);
     const PodPages::OnPod on_pod = [this, &batch, &stopped](const Review& review) {
@@ -97,8 +97,13 @@ Task<void> ReaderLists::read(std::shared_ptr<Batch> batch) {
       stopped = batch->all_done(clock_.now());
       return !stopped;
     };
-    while (more && *more && !batch->all_done(clock_.now()))
-      more = co_await pages.next(clock_, batch->until(), on_pod);
+    while (more && *more && !batch->all_done(clock_.now())) {
+      too_many = !rate_.take(clock_.now());
+      if (too_many)
+        more = fail(Errc::unreachable, "more lists a second than one replica makes");
+      else
+        more = co_await pages.next(clock_, batch->until(), on_pod);
+    }
   } catch (const std::exception& error) {
     more = fail(Errc::internal, error.what());
   }
@@ -117,6 +122,7 @@ Task<void> ReaderLists::read(std::shared_ptr<Batch> batch) {
   metrics_.pod_list(complete      ? PodListResult::complete
                     : !unfinished ? PodListResult::reader_found
                     : more        ? PodListResult::late
+                    : too_many    ? PodListResult::busy
                                   : PodListResult::failed);
   if (!complete && unfinished)
     if (const auto held_back = gate_.pass(clock_.now()))

@@ -11,6 +11,7 @@
 #include "server/kube/client.hpp"
 #include "server/log.hpp"
 #include "server/metrics.hpp"
+#include "server/token_bucket.hpp"
 
 namespace rayhook {
 
@@ -29,12 +30,17 @@ struct ReaderAnswer {
 };
 
 /// Answers such questions from lists of pods: shared by all that ask about a namespace before a
-/// list of it begins, stopped as soon as all have their answer, and never more than two at once.
+/// list of it begins, stopped as soon as all have their answer, never more than two at once, and no
+/// more than kASecond: beyond that the answer is unknown, at once.
 /// Lives on one thread; not thread-safe.
 class ReaderLists {
  public:
   static constexpr std::size_t kActive = 2;
   static constexpr std::size_t kWaiting = 64;  ///< namespaces that wait their turn; more: unknown
+  /// Pages a second, and at once after a quiet while: five hundred Ray clusters applied in one go,
+  /// or fifty each second for ever, in fresh namespaces.
+  static constexpr double kASecond = 50;
+  static constexpr double kAtOnce = 500;
 
   /// All references must outlive it.
   ReaderLists(Executor executor, KubeClient& client, const Clock& clock, Metrics& metrics,
@@ -57,6 +63,7 @@ class ReaderLists {
   Metrics& metrics_;
   Log& log_;
   LogGate gate_{std::chrono::seconds(10)};
+  TokenBucket rate_{kASecond, kAtOnce};
   std::deque<std::shared_ptr<Batch>> waiting_;
   std::size_t active_ = 0;
 };

@@ -83,6 +83,10 @@ Task<ServiceFact> ServiceGets::get(Wanted wanted) {
   } else if (waiting_.size() >= kWaiting) {
     metrics_.lookup(LookupResult::busy);
     co_return unknown_service(wanted.name);
+  } else if (!rate_.take(clock_.now())) {
+    metrics_.lookup(LookupResult::busy);
+    say(wanted.ns, wanted.name, "more look-ups a second than one replica makes");
+    co_return unknown_service(wanted.name);
   } else {
     flight = std::make_shared<Flight>();
     flight->ns = wanted.ns;
@@ -135,16 +139,16 @@ void ServiceGets::land(Flight& flight, const ServiceAnswer& answer) {
                   : answer.fact.known == Known::absent ? LookupResult::absent
                                                        : LookupResult::failed);
   if (flight.remember) cache_.put(flight.ns, flight.fact, now);
-  if (!answer.trouble.empty())
-    if (const auto held_back = gate_.pass(now))
-      log_.event(LogLevel::warn, "a Service could not be looked up",
-                 {{"namespace", flight.ns},
-                  {"name", flight.name},
-                  {"error", answer.trouble},
-                  {"alsoBefore", *held_back}});
+  if (!answer.trouble.empty()) say(flight.ns, flight.name, answer.trouble);
   for (const auto& waiter : flight.waiters) waiter->cancel();
   flight.waiters.clear();
   start_next();
+}
+
+void ServiceGets::say(std::string_view ns, std::string_view name, std::string_view trouble) {
+  if (const auto held_back = gate_.pass(clock_.now()))
+    log_.event(LogLevel::warn, "a Service could not be looked up",
+               {{"namespace", ns}, {"name", name}, {"error", trouble}, {"alsoBefore", *held_back}});
 }
 
 }  // namespace rayhook

@@ -4,12 +4,14 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "server/kube/client.hpp"
 #include "server/log.hpp"
 #include "server/lookup/fact_cache.hpp"
 #include "server/metrics.hpp"
+#include "server/token_bucket.hpp"
 
 namespace rayhook {
 
@@ -23,12 +25,19 @@ struct ServiceAnswer {
                                                 const Result<KubeAnswer>& answer);
 
 /// GETs of single Services. Those for the same name are shared; at most kActive run at once and
-/// kWaiting wait their turn, more are *unknown*. Whatever is not a clear answer is *unknown*,
-/// counted, and logged now and then. Lives on one thread; not thread-safe.
+/// kWaiting wait their turn, more are *unknown*, as is what would be more than kASecond: whoever
+/// makes up names and sends reviews of their own has the API server asked no more often. Whatever
+/// is not a clear answer is *unknown*, counted, and logged now and then. Lives on one thread; not
+/// thread-safe.
 class ServiceGets {
  public:
   static constexpr std::size_t kActive = 8;
   static constexpr std::size_t kWaiting = 256;
+  /// GETs a second, and at once after a quiet while. 200 pods a second that each name two Services
+  /// of a fresh namespace, beside 32 holds that ask again each 250 ms, are 528 a second, which
+  /// replicas share; the watch answers for all other heads.
+  static constexpr double kASecond = 600;
+  static constexpr double kAtOnce = 1200;
 
   /// All references must outlive it. What is found goes into `cache`.
   ServiceGets(Executor executor, KubeClient& client, FactCache& cache, const Clock& clock,
@@ -49,6 +58,7 @@ class ServiceGets {
   void start_next();
   [[nodiscard]] Task<void> fly(std::shared_ptr<Flight> flight);
   void land(Flight& flight, const ServiceAnswer& answer);
+  void say(std::string_view ns, std::string_view name, std::string_view trouble);
 
   Executor executor_;
   KubeClient& client_;
@@ -57,6 +67,7 @@ class ServiceGets {
   Metrics& metrics_;
   Log& log_;
   LogGate gate_{std::chrono::seconds(10)};
+  TokenBucket rate_{kASecond, kAtOnce};
   std::unordered_map<std::string, std::shared_ptr<Flight>> flights_;  // by ns/name
   std::deque<std::shared_ptr<Flight>> waiting_;
   std::size_t active_ = 0;

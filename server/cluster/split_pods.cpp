@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "split_pods.hpp"
 
-#include <algorithm>
-
-#include "lib/decision.hpp"
 #include "pod_pages.hpp"
 
 namespace rayhook {
@@ -33,109 +30,93 @@ SplitPods::SplitPods(const Executor& executor, KubeClient& client, const Service
       metrics_(metrics),
       log_(log),
       timer_(executor),
-      pause_(executor) {}
+      pause_(executor),
+      plan_(every) {}
 
 void SplitPods::look_now() {
-  due_ = true;
+  plan_.round_now();
   timer_.cancel();
 }
 
 void SplitPods::look_soon(std::string_view ns) {
-  if (every_.count() == 0 || soon_.size() >= kMostSoon) return;
-  soon_.try_emplace(std::string(ns), clock_.now() + kSoon);
+  if (every_.count() == 0) return;
+  plan_.converted(ns, clock_.now());
   timer_.cancel();
-}
-
-TimePoint SplitPods::next() const {
-  TimePoint out = round_;
-  for (const auto& [ns, when] : soon_) out = std::min(out, when);
-  return out;
-}
-
-/// The namespaces that are to be looked at now.
-std::vector<std::string> SplitPods::take_due() {
-  const TimePoint now = clock_.now();
-  if (due_ || now >= round_) {
-    due_ = false;
-    round_ = now + every_;
-    counts_.clear();
-    // Those that were converted just now have their own look.
-    return index_.converted_namespaces();
-  }
-  std::vector<std::string> out;
-  for (const auto& [ns, when] : soon_)
-    if (now >= when) out.push_back(ns);
-  for (const std::string& ns : out) soon_.erase(ns);
-  return out;
 }
 
 Task<void> SplitPods::run() {
   if (every_.count() == 0) co_return;
   for (;;) {
-    while (!due_ && clock_.now() < next()) {
-      timer_.expires_at(next());
+    while (clock_.now() < plan_.next()) {
+      timer_.expires_at(plan_.next());
       co_await wait(timer_);
     }
     try {
-      co_await look(take_due());
+      co_await look(plan_.take_due(index_.converted_namespaces(), clock_.now()));
     } catch (const std::exception& error) {
       log_.event(LogLevel::error, "internal error; please report it", {{"what", error.what()}});
     }
   }
 }
 
-Task<void> SplitPods::look(std::vector<std::string> namespaces) {
+Task<void> SplitPods::look(std::vector<LookPlan::Look> looks) {
   std::int64_t lines = 0;
-  for (const std::string& ns : namespaces) co_await look_at(ns, lines);
-  std::int64_t found = 0;
-  for (const auto& [ns, count] : counts_) found += count;
-  metrics_.set_split_pods(found);
+  for (const LookPlan::Look& one : looks) co_await look_at(one, lines);
+  metrics_.set_split_pods(plan_.found());
   if (lines > kLines)
     log_.event(LogLevel::warn, "more split pods than are listed here", {{"found", lines}});
 }
 
-Task<void> SplitPods::look_at(std::string ns, std::int64_t& lines) {
-  PodPages pages(client_, ns);
+Task<void> SplitPods::look_at(LookPlan::Look look, std::int64_t& lines) {
+  PodPages pages(client_, look.ns);
   std::int64_t found = 0;
-  const PodPages::OnPod on_pod = [this, &ns, &found, &lines](const Review& pod) {
-    if (!is_split(pod, ns)) return true;
-    ++found;
-    if (++lines <= kLines) say(pod, ns);
+  const PodPages::OnPod on_pod = [this, &look, &found, &lines](const Review& pod) {
+    const Split split = split_of(pod, look.ns);
+    if (split >= Split::suspected) ++found;
+    const LookPlan::Tell least =
+        split == Split::older ? LookPlan::Tell::older : LookPlan::Tell::split;
+    if (split != Split::no && look.tell >= least && ++lines <= kLines) say(split, pod, look.ns);
     return true;
   };
-  for (bool more = true; more;) {
-    const TimePoint end = clock_.now() + kPageTime;
-    const Result<bool> page = co_await pages.next(clock_, end, on_pod);
-    metrics_.pod_list(page ? PodListResult::complete : PodListResult::failed);
-    if (!page) {
-      log_.event(LogLevel::warn, "pods could not be listed to look for split ones",
-                 {{"namespace", ns}, {"error", page.error().what}});
-      break;
-    }
-    more = *page;
+  Result<bool> more = true;
+  while (more && *more) {
+    more = co_await pages.next(clock_, clock_.now() + kPageTime, on_pod);
+    metrics_.pod_list(more ? PodListResult::complete : PodListResult::failed);
     pause_.expires_after(kPause);
     co_await wait(pause_);
   }
-  if (found > 0)
-    counts_[ns] = found;
-  else
-    counts_.erase(ns);
+  if (more) {
+    plan_.counted(look, found, clock_.now());
+    co_return;
+  }
+  plan_.failed(look, found, clock_.now());
+  log_.event(LogLevel::warn, "pods could not be listed to look for split ones",
+             {{"namespace", look.ns}, {"error", more.error().what}});
 }
 
-bool SplitPods::is_split(const Review& pod, std::string_view ns) const {
-  if (pod.pod.finished || pod.pod.terminating) return false;
+Split SplitPods::split_of(const Review& pod, std::string_view ns) const {
   Review review = pod;
   review.ns = ns;
-  Facts facts;
-  facts.services = index_.of(ns);
-  return decide(review, policy_, facts).outcome == Outcome::patch;
+  return split(review, policy_, index_.of(ns));
 }
 
-void SplitPods::say(const Review& pod, std::string_view ns) {
-  log_.event(LogLevel::warn,
-             "a split pod: made without Rayhook beside a converted Service, so it lacks what "
-             "Kubernetes no longer gives it; make it anew",
-             {{"namespace", ns}, {"pod", pod.pod.name}, {"command", mending_command(pod, ns)}});
+void SplitPods::say(Split split, const Review& pod, std::string_view ns) {
+  if (split == Split::older) {
+    log_.event(LogLevel::info,
+               "a pod that is older than the converted Service beside it and names none of its "
+               "variables: nothing is to be done, unless its code reads them",
+               {{"namespace", ns}, {"pod", pod.pod.name}});
+  } else if (split == Split::suspected) {
+    log_.event(LogLevel::warn,
+               "a split pod: admitted without the variables of a converted Service, which its text "
+               "does not name, but its code may read; if it does, make it anew",
+               {{"namespace", ns}, {"pod", pod.pod.name}, {"command", mending_command(pod, ns)}});
+  } else {
+    log_.event(LogLevel::warn,
+               "a split pod: its text names variables of a converted Service, and it was admitted "
+               "without them; make it anew",
+               {{"namespace", ns}, {"pod", pod.pod.name}, {"command", mending_command(pod, ns)}});
+  }
 }
 
 }  // namespace rayhook

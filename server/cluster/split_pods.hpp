@@ -2,12 +2,13 @@
 #pragma once
 
 #include <chrono>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "lib/policy.hpp"
 #include "lib/review.hpp"
+#include "lib/split_rule.hpp"
+#include "look_plan.hpp"
 #include "server/kube/client.hpp"
 #include "server/log.hpp"
 #include "server/metrics.hpp"
@@ -19,20 +20,16 @@ namespace rayhook {
 /// The command that makes a pod anew, and so through Rayhook. Pure.
 [[nodiscard]] std::string mending_command(const Review& pod, std::string_view ns);
 
-/// Looks for *split pods*: pods beside a converted Service that were made without Rayhook, or at
-/// the very moment in which it was converted, and so have neither the variables nor the name. At
-/// start, every `every`, and when `look_now` is called, the pods of each namespace with a converted
-/// Service are listed, page by page and without haste; those of one namespace soon after
-/// `look_soon`. Those that Rayhook would change now are counted, and logged with what mends them.
-/// Lives on one thread; not thread-safe.
+/// Looks for *split pods*: pods that lack variables of a converted Service which their text names,
+/// or their code may read (lib/split_rule.hpp). They were admitted without Rayhook, or at the very
+/// moment in which the Service was converted. At start, every `every`, and when `look_now` is
+/// called, the pods of each namespace with a converted Service are listed, page by page and without
+/// haste; those of one namespace soon after `look_soon`, and again as LookPlan says. They are
+/// counted, and logged with what mends them. Lives on one thread; not thread-safe.
 class SplitPods {
  public:
-  /// Lines logged in one round; the rest is only counted.
+  /// Lines logged in one look; the rest is only counted.
   static constexpr std::int64_t kLines = 100;
-  /// From `look_soon` to the look: by then what was under way is stored.
-  static constexpr std::chrono::seconds kSoon{2};
-  /// Namespaces that wait for such a look; more wait for the next round.
-  static constexpr std::size_t kMostSoon = 1024;
 
   /// All references must outlive it. `every` 0: never.
   SplitPods(const Executor& executor, KubeClient& client, const ServiceIndex& index,
@@ -49,12 +46,10 @@ class SplitPods {
   void look_soon(std::string_view ns);
 
  private:
-  [[nodiscard]] TimePoint next() const;
-  [[nodiscard]] Task<void> look(std::vector<std::string> namespaces);
-  [[nodiscard]] Task<void> look_at(std::string ns, std::int64_t& lines);
-  [[nodiscard]] std::vector<std::string> take_due();
-  [[nodiscard]] bool is_split(const Review& pod, std::string_view ns) const;
-  void say(const Review& pod, std::string_view ns);
+  [[nodiscard]] Task<void> look(std::vector<LookPlan::Look> looks);
+  [[nodiscard]] Task<void> look_at(LookPlan::Look look, std::int64_t& lines);
+  [[nodiscard]] Split split_of(const Review& pod, std::string_view ns) const;
+  void say(Split split, const Review& pod, std::string_view ns);
 
   KubeClient& client_;
   const ServiceIndex& index_;
@@ -65,10 +60,7 @@ class SplitPods {
   Log& log_;
   Timer timer_;  // until the next look
   Timer pause_;
-  bool due_ = false;                            // a round
-  TimePoint round_ = TimePoint::max();          // the first one is asked for
-  std::map<std::string, TimePoint> soon_;       // namespaces to look at, and when
-  std::map<std::string, std::int64_t> counts_;  // split pods of each namespace
+  LookPlan plan_;
 };
 
 }  // namespace rayhook

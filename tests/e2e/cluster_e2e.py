@@ -171,12 +171,14 @@ class Cluster(Replicas):
         expect(headless(service), f"not headless: {service}")
 
         def listed():
-            return {line["command"] for line in self.decisions() if "command" in line and line.get("namespace") == old}
-        commands = wait_until("split pods are listed", listed, 60)
-        say(f"      listed: {commands}")
-        expect(len(commands) == 1 and "hidden-reader" in min(commands), f"the one hidden reader was to be listed, not {commands}")
-        for command in commands:
-            self.typed(command)
+            return {line["pod"] for line in self.decisions() if line.get("namespace") == old and line.get("msg", "").startswith("a pod that is older")}
+        told = wait_until("older pods are told of", listed, 60)
+        say(f"      told of: {told}")
+        expect(len(told) == 1 and "hidden-reader" in min(told), f"the one hidden reader was to be told of, not {told}")
+        orders = [line["command"] for line in self.decisions() if "command" in line and line.get("namespace") == old]
+        expect(not orders, f"nobody was to be made anew without a question: {orders}")
+        for pod in told:
+            self.typed(f"kubectl -n {old} delete pod {pod}")
         pods = wait_until("all pods are there again", lambda: len(self.pods(old)) == self.count and self.pods(old), 60)
         left = [pod["metadata"]["name"] for pod in pods if variable("ray-head", "HOST") not in
                 {entry["name"] for container in pod["spec"]["containers"] for entry in container.get("env", [])}]

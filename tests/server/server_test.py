@@ -25,7 +25,7 @@ from certificates_test import Certificates  # noqa: F401: unittest finds it here
 from limits_test import AllAtWork, Limits  # noqa: F401: unittest finds them here
 from lookup_test import ClusterLookup  # noqa: F401: unittest finds it here
 from pressure_test import Pressure  # noqa: F401
-from watch_test import Hold, RunningReaders, SplitPods, Watch  # noqa: F401
+from watch_test import Flood, Hold, RunningReaders, SplitPods, Watch  # noqa: F401
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3

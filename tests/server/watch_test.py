@@ -3,6 +3,7 @@
 a scripted one is right, since the real one cannot be made to. Part of server_test.py."""
 
 import base64
+import collections
 import json
 import os
 import threading
@@ -491,6 +492,56 @@ class RunningReaders(ClusterTest):
         self.assertEqual(most[0], 2)
 
 
+class Flood(ClusterTest):
+    """Reviews that somebody forges, each with names of its own: what the API server is asked stays bounded."""
+
+    def flood(self, make, path, enough):
+        """Sends reviews until `enough`; gives how long it took, and how often there was each reason."""
+        clients = [self.rayhook.connect() for _ in range(8)]
+        for client in clients:
+            self.addCleanup(client.close)
+        number, begin, reasons = 0, time.monotonic(), collections.Counter()
+        while not enough():
+            self.assertLess(time.monotonic() - begin, 3 * harness.PATIENCE, "no limit is met")
+            for _ in range(25):
+                for client in clients:
+                    client.send(harness.request(make(number), path))
+                    number += 1
+                for client in clients:
+                    reasons[client.answer().json["response"]["auditAnnotations"]["reason"]] += 1
+        return time.monotonic() - begin, reasons
+
+    def test_lists_of_pods(self):
+        self.rayhook = self.serve(lambda path, headers: pod_list())
+
+        def refused():
+            return self.rayhook.metric('rayhook_pod_lists_total{result="busy"}') > 200
+        took, reasons = self.flood(lambda number: service(namespace=f"made-up-{number}", dry_run=True), "/mutate?timeout=10s", refused)
+        self.assertLessEqual(len(self.api.requests), 500 + 50 * took + 2)
+        self.assertGreaterEqual(reasons["converted"], 500, "an honest burst is within it")
+        self.assertEqual(set(reasons), {"converted", "readers-unknown"}, "over it: as with no answer in time")
+        self.assertIn("a second", self.rayhook.wait_for(msg="the pods of a namespace could not be listed in time")["error"])
+
+    def test_gets_of_services(self):
+        """The API server is not there any more, so the test's own one sets no pace; each try is counted."""
+        self.rayhook = self.serve(lambda path, headers: NOT_FOUND)
+        self.api.close()
+
+        def tries():
+            return sum(self.rayhook.metric(f'rayhook_lookups_total{{result="{how}"}}') for how in ("failed", "absent"))
+
+        def make(number):
+            script = "".join(f"echo $MADE_UP_{number}_{i}_SERVICE_HOST;" for i in range(16))
+            return harness.review("Pod", {"name": "forged"}, {"containers": [{"name": "c", "image": "i", "command": ["sh", "-c", script]}]})
+
+        def refused():
+            return self.rayhook.metric('rayhook_lookups_total{result="busy"}') > 200
+        took, reasons = self.flood(make, "/mutate?timeout=10s", refused)
+        self.assertLessEqual(tries(), 1200 + 600 * took + 2)
+        self.assertGreaterEqual(tries(), 1200, "an honest burst is within it")
+        self.assertEqual(set(reasons) - {"service-absent"}, {"service-unknown"})
+
+
 class SplitPods(ClusterTest):
     """Pods that were made beside a converted Service while Rayhook was away."""
 
@@ -516,9 +567,55 @@ class SplitPods(ClusterTest):
         pods.clear()
         wait_until(lambda: rayhook.metric("rayhook_split_pods ") == 0)
 
+    def test_a_list_that_fails_at_the_start_is_tried_again_soon(self):
+        """The interval is ten minutes here: only the retry can find it."""
+        self.api.put(converted())
+        answers = [(500, {})]
+        rayhook = self.serve(lambda path, headers: answers.pop() if answers else pod_list(pod("split", READER)))
+        rayhook.wait_for(msg="pods could not be listed to look for split ones")
+        rayhook.wait_metric("rayhook_split_pods ", 1)
+        self.assertEqual(rayhook.wait_for(pod="split")["command"].split()[-1], "-")
+        self.assertEqual(len(self.api.requests), 2, "one retry, not many")
+
+    def test_a_list_that_fails_takes_nothing_back(self):
+        self.api.put(converted())
+        answer = [pod_list(pod("split", READER))]
+        rayhook = self.serve(lambda path, headers: answer[0], "--split-pods-interval", "1")
+        rayhook.wait_metric("rayhook_split_pods ", 1)
+        answer[0] = (500, {})
+        wait_until(lambda: rayhook.metric('rayhook_pod_lists_total{result="failed"}') >= 2, "two lists that fail")
+        self.assertEqual(rayhook.metric("rayhook_split_pods "), 1)
+        answer[0] = pod_list()
+        wait_until(lambda: rayhook.metric("rayhook_split_pods ") == 0, "the list that succeeds")
+
+    def test_an_old_database_is_no_split_pod(self):
+        """Only pods whose text names what they lack, or whose code may: those that came after their Service."""
+        rayhook = self.serve(lambda path, headers: pod_list(
+            pod("old-database", creationTimestamp="2026-01-01T00:00:00Z"),
+            pod("made-together", creationTimestamp="2026-05-01T12:00:00Z"),
+            pod("old-reader", READER, creationTimestamp="2026-01-01T00:00:00Z"),
+            pod("old-link", "echo $RAY_HEAD_PORT", creationTimestamp="2026-01-01T00:00:00Z"),
+            pod("new-and-silent", creationTimestamp="2026-05-01T12:00:01Z"),
+            pod("opted-out", annotations={"rayhook/mode": "ignore"}, creationTimestamp="2026-05-01T12:00:01Z")))
+        self.api.put(converted(creationTimestamp="2026-05-01T12:00:00Z"))
+        rayhook.wait_metric("rayhook_split_pods ", 3)
+        commands = {line["pod"] for line in rayhook.lines if line and "command" in line}
+        self.assertEqual(commands, {"old-reader", "old-link", "new-and-silent"})
+        self.assertIn("its code may read", rayhook.wait_for(pod="new-and-silent")["msg"])
+        self.assertIn("its text names", rayhook.wait_for(pod="old-reader")["msg"])
+        told = {line["pod"]: line["level"] for line in rayhook.lines if line and "older than" in line.get("msg", "")}
+        self.assertEqual(told, {"old-database": "info", "made-together": "info"}, "without a command")
+
+    def test_at_start_older_pods_are_not_even_told_of(self):
+        self.api.put(converted(creationTimestamp="2026-05-01T12:00:00Z"))
+        rayhook = self.serve(lambda path, headers: pod_list(
+            pod("old-database", creationTimestamp="2026-01-01T00:00:00Z"), pod("split", READER)))
+        rayhook.wait_metric("rayhook_split_pods ", 1)
+        self.assertEqual(rayhook.find(pod="old-database"), [])
+
     def test_made_in_the_moment_of_the_conversion_are_found_soon(self):
         """Nothing can be held for ever: a reader may be admitted by one replica while another converts its Service."""
-        rayhook = self.serve(lambda path, headers: pod_list(pod("raced", READER)) if "/pods" in path else NOT_FOUND)
+        rayhook = self.serve(lambda path, headers: pod_list(pod("raced", READER + " $SECOND_HEAD_SERVICE_HOST")) if "/pods" in path else NOT_FOUND)
         self.api.put(converted())
         rayhook.wait_metric("rayhook_split_pods ", 1)
         self.assertIn("get pod raced", rayhook.wait_for(pod="raced")["command"])
