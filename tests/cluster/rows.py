@@ -138,16 +138,15 @@ class Rows(Installation):
         self.typed(pages.block("migration.md", "rollout restart", **names, **{"deployment/WORKLOAD": f"deployment/{WORKERS}"}))
         self.typed(pages.block("migration.md", "replace --force", **names))
         expect(self.plane.get("service", SERVICE, "-n", "static")["spec"]["clusterIP"] == "None", "the Service is not headless")
-        # Whoever is older than the new Service is told of: here the head, since the workers were restarted.
+        # The head reads nothing, and the workers were restarted: nothing is left to do.
         older = wait_until("older pods are told of", lambda: self.typed(pages.block("migration.md", "startswith", **names)).split(), 60, 0.5)
-        for pod in older:
-            self.typed(f"kubectl -n static delete pod {pod}")
-        count = len(older)
+        expect(older == [self.static.head_pod()["metadata"]["name"]], f"older than the Service: {older}")
+        expect(not self.listed_commands("static"), f"{self.listed_commands('static')}: what is there to mend?")
         self.static.joined(2)
         self.by_a_worker(self.static)
         times = self.static.jobs(3)
         self.plane.kubectl("delete", "namespace", "static", "--wait=false")
-        return f"pods told of by the log, and made anew: {count}; 3 of 3 jobs by a worker's agent succeeded, {min(times):.0f} to {max(times):.0f} s each"
+        return f"the log tells of the head alone, which is older than its Service; 3 of 3 jobs by a worker's agent succeeded, {min(times):.0f} to {max(times):.0f} s each"
 
     def disturbed(self):
         self.plane.kubectl("-n", "fresh", "scale", "deployment", WORKERS, "--replicas=3")
@@ -339,7 +338,10 @@ assert client.get_job_status(job) == 'SUCCEEDED', client.get_job_info(job)
         split = wait_until("split pods are counted", lambda: self.metric("rayhook_split_pods"), 60)
         count = self.mend("fresh")
         took = self.fresh.joined(workers)
-        return f"pods were created, the alert's expression is true; split pods counted (both replicas: {split:.0f}) and mended by the log's commands ({count}), joined after {took:.0f} s"
+        self.fresh.jobs(1)
+        wait_until("no split pod is counted any more", lambda: self.metric("rayhook_split_pods") == 0, 90, 1)
+        return (f"pods were created, the alert's expression is true; split pods counted (both replicas: {split:.0f}) and mended by the log's "
+                f"commands ({count}), joined after {took:.0f} s, a job succeeded, none counted any more")
 
     def is_asked(self):
         service = rays.documents()[0]
