@@ -3,8 +3,11 @@
 """boofuzz against a running server: each part of a review's request in turn takes the values that boofuzz thinks up,
 over a TLS connection of its own each time.
 
-  http_blocks.py PORT CA CASES    with boofuzz on PYTHONPATH; CASES for each part"""
+  http_blocks.py PORT CA STEP    with boofuzz on PYTHONPATH; a part takes one value in STEP, its neighbour the next"""
 
+import functools
+import itertools
+import multiprocessing
 import os
 import socket
 import ssl
@@ -29,29 +32,41 @@ class Connection(boofuzz.SSLSocketConnection):
         super()._connect_socket()
 
 
+class Part(boofuzz.String):
+    """One in `step` of the values that boofuzz has for a text, from the one numbered `first` on."""
+    first, step = 0, 1
+
+    def mutations(self, default_value):
+        return itertools.islice(super().mutations(default_value), self.first, None, self.step)
+
+
 def request(parts, fuzzed):
     """A request in which one part is fuzzed."""
     return boofuzz.Request(f"request-{fuzzed}", children=tuple(
-        boofuzz.String(name=name, default_value=text, fuzzable=name == fuzzed) for name, text in parts.items()))
+        Part(name=name, default_value=text, fuzzable=name == fuzzed) for name, text in parts.items()))
+
+
+def fuzz(port, ca, step, number, parts, fuzzed):
+    """Tries the values of one part; returns how many."""
+    Part.first, Part.step = number % step, step
+    connection = Connection("127.0.0.1", port, sslcontext=ssl.create_default_context(cafile=ca), server_hostname="localhost")
+    session = boofuzz.Session(
+        target=boofuzz.Target(connection=connection), web_port=None, keep_web_open=False, fuzz_loggers=[],
+        receive_data_after_each_request=False, ignore_connection_reset=True, ignore_connection_aborted=True,
+        ignore_connection_ssl_errors=True, db_filename=os.path.abspath(f"{fuzzed}.db"), fuzz_db_keep_only_n_pass_cases=1)
+    session.connect(request(parts, fuzzed))
+    session.fuzz()
+    return session.num_cases_actually_fuzzed
 
 
 def main():
-    port, ca, cases = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    context = ssl.create_default_context(cafile=ca)
-    tried = 0
+    port, ca, step = int(sys.argv[1]), os.path.abspath(sys.argv[2]), int(sys.argv[3])
+    jobs = [(number, parts, fuzzed) for parts in (PARTS, CHUNKED) for number, fuzzed in enumerate(parts)]
     with tempfile.TemporaryDirectory(prefix="rayhook-boofuzz-") as folder:
         os.chdir(folder)  # where boofuzz keeps its results
-        for parts in (PARTS, CHUNKED):
-            for fuzzed in parts:
-                connection = Connection("127.0.0.1", port, sslcontext=context, server_hostname="localhost")
-                session = boofuzz.Session(
-                    target=boofuzz.Target(connection=connection), index_end=cases, web_port=None, keep_web_open=False, fuzz_loggers=[],
-                    receive_data_after_each_request=False, ignore_connection_reset=True, ignore_connection_aborted=True,
-                    ignore_connection_ssl_errors=True, db_filename=os.path.join(folder, f"{fuzzed}.db"))
-                session.connect(request(parts, fuzzed))
-                session.fuzz()
-                tried += session.num_cases_actually_fuzzed
-    print(f"{tried} requests were tried")
+        with multiprocessing.Pool() as pool:
+            tried = pool.starmap(functools.partial(fuzz, port, ca, step), jobs, chunksize=1)
+    print(f"{sum(tried)} requests were tried")
 
 
 if __name__ == "__main__":

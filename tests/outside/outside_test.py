@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Suites that others have written, against a running server: testssl.sh, slowhttptest, h2spec and boofuzz. What each must
-say stands here; besides, the server is well afterwards, and holds no more than before.
+"""Suites that others have written, against a running server: testssl.sh, slowhttptest, h2spec, boofuzz, and tlslite-ng
+(tls_test.py). What each must say stands here; besides, the server is well afterwards, and holds no more than before.
 
   outside_test.py --rayhook PATH --tools DIR [unittest's own arguments]    DIR is what tools.sh prints"""
 
@@ -14,53 +14,11 @@ import sys
 import time
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "server"))
-import harness  # noqa: E402
-from case import Case  # noqa: E402
-from harness import plain_pod, wait_until  # noqa: E402
+from outside_case import HERE, Outside, harness, wait_until
 
 TOOLS = None
 # What testssl.sh holds against any certificate of a test: it is of a private CA and valid for a day.
 OF_A_TEST = {"cert_expirationStatus", "cert_notAfter", "cert_revocation", "cert_chain_of_trust", "engine_problem"}
-
-
-class Outside(Case):
-    def serve(self, *flags, **options):
-        self.rayhook = super().serve(*flags, **options)
-        # As much memory as all connections take: the allocator keeps it.
-        for client in [self.rayhook.connect() for _ in range(256)]:
-            self.assertEqual(client.post(plain_pod()).status, 200)
-            client.close()
-        self.before = self.state()
-        return self.rayhook
-
-    def state(self):
-        """Descriptors and resident KiB once no connection is left."""
-        wait_until(lambda: self.rayhook.metric("rayhook_connections ") == 0, "the end of all connections")
-        process = f"/proc/{self.rayhook.process.pid}"
-        with open(f"{process}/status") as file:
-            resident = next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
-        return len(os.listdir(f"{process}/fd")), resident
-
-    def is_well(self, what, memory=8192):
-        """`memory`: KiB that it may have grown by."""
-        with self.rayhook.connect() as client:
-            self.assertEqual(client.post(plain_pod()).status, 200)
-        self.assertEqual(self.rayhook.get("/readyz")[0], 200)
-        self.assertEqual(self.rayhook.metric('rayhook_http_errors_total{reason="internal"}'), 0)
-        # The ops port may still be closing what this test has asked it by.
-        wait_until(lambda: self.state()[0] <= self.before[0], "the release of all descriptors")
-        descriptors, resident = self.state()
-        print(f"{what}; descriptors {self.before[0]} and {descriptors}, resident {self.before[1]} and {resident} KiB", flush=True)
-        self.assertLess(resident, self.before[1] + memory)
-        self.assertEqual(self.rayhook.stop(), 0)
-        self.assertEqual(self.rayhook.errors, "")
-
-    def run_tool(self, *command, code=0, **options):
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=400, **options)
-        self.assertEqual(done.returncode, code, done.stdout[-2000:] + done.stderr[-2000:])
-        return done.stdout + done.stderr
 
 
 class Testssl(Outside):
@@ -85,6 +43,9 @@ class Slow(Outside):
     """More slow connections than there may be. All are ended by the server's own deadlines, before slowhttptest gives up,
     and at every probe meanwhile the server is there for others."""
     CONNECTIONS = 300
+    # Up to 320 are open at once (256, and handshakes), each with a request begun, where the 256 of the warm-up had had
+    # their answers.
+    GROWTH = 0.25
 
     def attack(self, *mode):
         rayhook = self.serve("--header-timeout", "3", "--body-timeout", "3", "--write-timeout", "3", "--idle-timeout", "5")
@@ -104,16 +65,16 @@ class Slow(Outside):
 
     def test_headers(self):
         self.assertIn("No open connections left", self.attack("-H", "-i", "1", "-t", "POST"))
-        self.is_well("slow headers: all ended, always available")
+        self.is_well("slow headers: all ended, always available", self.GROWTH)
 
     def test_bodies(self):
         self.assertIn("No open connections left", self.attack("-B", "-i", "1", "-f", "application/json", "-s", "8192"))
-        self.is_well("slow bodies: all ended, always available")
+        self.is_well("slow bodies: all ended, always available", self.GROWTH)
 
     def test_reading(self):
         """What waits for a slow reader lies in the kernel's buffers: the server has long gone on."""
         self.attack("-X", "-t", "POST", "-k", "3", "-n", "1", "-w", "1", "-y", "2")
-        self.is_well("slow reading: all ended, always available")
+        self.is_well("slow reading: all ended, always available", self.GROWTH)
 
 
 class H2spec(Outside):
@@ -132,10 +93,10 @@ class Boofuzz(Outside):
     def test_each_part_of_a_request(self):
         rayhook = self.serve()
         begin = time.monotonic()
-        said = self.run_tool(sys.executable, os.path.join(HERE, "http_blocks.py"), str(rayhook.port), self.pki.ca, "120",
+        said = self.run_tool(sys.executable, os.path.join(HERE, "http_blocks.py"), str(rayhook.port), self.pki.ca, "2",
                              env={**os.environ, "PYTHONPATH": os.path.join(TOOLS, "python")})
         tried = int(said.split()[0])
-        self.assertGreater(tried, 3000)
+        self.assertGreaterEqual(tried, 20000)
         self.assertGreaterEqual(rayhook.metric("rayhook_connections_total"), tried)
         refused = rayhook.metric("rayhook_http_errors_total")
         self.is_well(f"boofuzz: {tried} requests in {time.monotonic() - begin:.0f} s, {refused:.0f} refused or broken off")
@@ -147,6 +108,8 @@ if __name__ == "__main__":
     parser.add_argument("--tools", required=True)
     options, rest = parser.parse_known_args()
     harness.PROGRAM, TOOLS = os.path.abspath(options.rayhook), options.tools
+    sys.path.append(os.path.join(TOOLS, "python"))
+    from tls_test import Handshakes, Records  # noqa: E402,F401
     for program in ("testssl", "slowhttptest"):
         if not shutil.which(program):
             print(f"{program} is missing: scripts/install-deps.sh outside", file=sys.stderr)
