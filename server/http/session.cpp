@@ -91,7 +91,7 @@ Session::Step Session::received(std::size_t bytes) noexcept {
 
 bool Session::ended() noexcept {
   const bool inside = !idle() && phase_ != Phase::closed;
-  if (inside) context_.metrics.fault(HttpFault::truncated);
+  if (inside && !refused_) context_.metrics.fault(HttpFault::truncated);
   phase_ = Phase::closed;
   return inside;
 }
@@ -127,7 +127,7 @@ void Session::expired() noexcept {
       context_.metrics.fault(HttpFault::body_timeout);
       break;
     case Phase::write:
-      context_.metrics.fault(HttpFault::write_timeout);
+      if (!refused_) context_.metrics.fault(HttpFault::write_timeout);
       break;
     default:
       break;
@@ -148,7 +148,7 @@ Session::Step Session::advance() {
     deadline_ = request_began_ + context_.limits.header;
     phase_ = Phase::header;
     parser_.reset();
-    has_early_fault_ = false;
+    has_early_fault_ = refused_ = false;
   }
   if (phase_ == Phase::header) {
     std::size_t consumed = 0;
@@ -359,6 +359,7 @@ void Session::end_answer(std::string_view status, std::string_view type, std::st
 
 Session::Step Session::answer_fault(HttpFault fault, std::string_view message, bool go_on) {
   context_.metrics.fault(fault);
+  refused_ = true;
   begin_answer();
   append_plain(answer_, message);
   answer_ += '\n';

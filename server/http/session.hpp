@@ -58,7 +58,8 @@ class Session {
 
   [[nodiscard]] std::span<char> space() { return input_.space(); }
   [[nodiscard]] Step received(std::size_t bytes) noexcept;
-  /// The peer has ended its side. True if that was in the middle of a request (which is counted).
+  /// The peer has ended its side. True if that was in the middle of a request (which is counted,
+  /// unless its refusal was).
   bool ended() noexcept;
 
   [[nodiscard]] std::string_view output() const { return output_; }
@@ -116,7 +117,8 @@ class Session {
   std::size_t to_discard_ = 0;      // of a body that will not be looked at
   bool has_early_fault_ = false;    // known from the head; said once the body is through
   Refusal early_fault_{HttpFault::bad_request, {}};
-  bool big_ = false;  // the request was large: give memory back
+  bool refused_ = false;  // the request, and counted for that: nothing else is counted for it
+  bool big_ = false;      // the request was large: give memory back
 
   TimePoint born_, request_began_, review_began_, deadline_;
   std::uint32_t requests_ = 0;

@@ -220,6 +220,30 @@ TEST_F(SessionTest, AnEndInTheMiddleIsCounted) {
   EXPECT_EQ(world.faults(HttpFault::truncated), 1U);
 }
 
+TEST_F(SessionTest, ARefusalThatCannotBeSentIsCountedOnce) {
+  const auto refuse = [](Session& session) {
+    const std::string_view wrong = "GET /mutate HTTP/1.1\r\nHost: h\r\n\r\n";
+    std::ranges::copy(wrong, session.space().begin());
+    EXPECT_EQ(session.received(wrong.size()), Session::Step::write);
+  };
+  refuse(client.session);
+  EXPECT_TRUE(client.session.ended());
+  Client slow(world.context);
+  refuse(slow.session);
+  slow.session.expired();
+  EXPECT_EQ(world.faults(HttpFault::bad_method), 2U);
+  EXPECT_EQ(world.faults(HttpFault::truncated), 0U);
+  EXPECT_EQ(world.faults(HttpFault::write_timeout), 0U);
+}
+
+TEST_F(SessionTest, ARequestAfterARefusedOneIsCountedByItself) {
+  client.send(post("{}"));
+  client.send(post(review_body()).substr(0, 30));
+  EXPECT_TRUE(client.session.ended());
+  EXPECT_EQ(world.faults(HttpFault::bad_body), 1U);
+  EXPECT_EQ(world.faults(HttpFault::truncated), 1U);
+}
+
 TEST_F(SessionTest, DrainingEndsConnectionsWithTheirAnswer) {
   client.send(post(review_body()));
   EXPECT_EQ(client.take(), leave_answer);
