@@ -357,11 +357,14 @@ class LifeCycle(Case):
         process = subprocess.Popen(
             [harness.PROGRAM, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--tls-cert",
              self.pki.cert, "--tls-key", self.pki.cert_key, "--lookup", "none", "--log-level", "debug"], stdout=subprocess.PIPE)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
         line = b""
         while b'"listening"' not in line:
             line = process.stdout.readline()
-        server = type("Server", (), {"port": int(json.loads(line)["address"].rpartition(":")[2]), "pki": self.pki})
-        with Client(server) as client:
+        port = int(json.loads(line)["address"].rpartition(":")[2])
+        server = type("Server", (), {"pki": self.pki})
+        with Client(server, plain=socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)) as client:
             for _ in range(3000):
                 self.assertEqual(client.post(service()).status, 200)
         process.terminate()
