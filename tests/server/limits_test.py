@@ -47,6 +47,7 @@ class Limits(Case):
             client.close()
         for name in ('http_errors_total{reason="header_timeout"}', 'http_errors_total{reason="body_timeout"}',
                      'handshake_failures_total{reason="timeout"}'):
+            rayhook.wait_metric("rayhook_" + name, 1)
             self.assertEqual(rayhook.metric("rayhook_" + name), 1, name)
 
     def test_idle_connections_end_in_their_time(self):
