@@ -71,7 +71,9 @@ class KubeRay(Scenarios):
         # The newer ones, as in an upgrade; kubectl follows no link to a directory.
         crds = os.path.realpath(os.path.join(self.arguments.bin, "kuberay-1.5.0-crds"))
         self.plane.kubectl("create", "-f", crds)
-        self.plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=150s")
+        # Again, because kubectl gives up at once on one that has no conditions yet.
+        established = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        wait_until("the CRDs are established", lambda: self.plane.run(*established).returncode == 0, 150)
         for version, mode in OPERATORS:
             space = self.api.namespace(namespace(version, mode))
             metrics, probe = free_ports(2)
