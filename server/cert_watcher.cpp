@@ -106,7 +106,8 @@ void CertWatcher::consider(Result<TlsTexts> texts) {
   }
   complaint_.clear();
   served_until_ = tls->not_after;
-  metrics_.certificate_loaded(tls->not_after, tls->client_ca_not_after);
+  metrics_.certificate_loaded(
+      {.leaf = tls->not_after, .ca = tls->ca_not_after, .client_ca = tls->client_ca_not_after});
   const std::string until = utc(tls->not_after);
   log_.event(LogLevel::info, "certificate loaded",
              {{"names", tls->names}, {"serial", tls->serial}, {"notAfter", until}});

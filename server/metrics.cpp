@@ -262,6 +262,10 @@ std::string Metrics::text() const {
   all.push_back(single("rayhook_certificate_not_after_seconds",
                        "When the served certificate ends, as Unix time; 0: there is none.",
                        MetricType::Gauge, load(cert_end_)));
+  all.push_back(single("rayhook_ca_not_after_seconds",
+                       "When the CA of the served certificate ends, as Unix time; 0: it is not in "
+                       "the ca.crt beside --tls-cert.",
+                       MetricType::Gauge, load(ca_end_)));
   all.push_back(
       single("rayhook_client_ca_not_after_seconds",
              "When the first certificate of --client-ca ends, as Unix time; 0: no such flag.",

@@ -161,11 +161,16 @@ class Metrics {
   void review_ended() noexcept { in_flight_.fetch_sub(1, std::memory_order_relaxed); }
   [[nodiscard]] std::int64_t in_flight() const noexcept { return in_flight_.load(); }
 
-  /// A certificate is served from now on. Ends in Unix time; `client_ca_end` 0: there is none.
-  void certificate_loaded(std::int64_t end, std::int64_t client_ca_end) noexcept {
+  /// When certificates end, as Unix time; 0: there is none.
+  struct CertificateEnds {
+    std::int64_t leaf = 0, ca = 0, client_ca = 0;
+  };
+  /// A certificate is served from now on.
+  void certificate_loaded(const CertificateEnds& ends) noexcept {
     add(cert_loads_);
-    cert_end_.store(end);
-    client_ca_end_.store(client_ca_end);
+    cert_end_.store(ends.leaf);
+    ca_end_.store(ends.ca);
+    client_ca_end_.store(ends.client_ca);
   }
   void certificate_refused() noexcept { add(cert_refusals_); }
   /// Where the number of lost log lines is read from. Set once, before the first scrape.
@@ -207,7 +212,8 @@ class Metrics {
   std::array<Counter, kHandshakeFaults> handshakes_{};
   Counter accept_failures_{0}, connections_refused_{0}, connections_total_{0};
   Counter cert_loads_{0}, cert_refusals_{0};
-  std::atomic<std::int64_t> connections_{0}, in_flight_{0}, cert_end_{0}, client_ca_end_{0};
+  std::atomic<std::int64_t> connections_{0}, in_flight_{0};
+  std::atomic<std::int64_t> cert_end_{0}, ca_end_{0}, client_ca_end_{0};
   std::atomic<std::int64_t> watch_heard_{0}, indexed_{0}, held_{0}, split_pods_{0};
   std::atomic<bool> watch_healthy_{false};
   std::function<std::uint64_t()> lost_lines_;

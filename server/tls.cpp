@@ -4,7 +4,10 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
+#include <openssl/x509v3.h>
+
 #include <algorithm>
+#include <filesystem>
 
 #include "certs/certificate.hpp"
 #include "file_text.hpp"
@@ -94,6 +97,16 @@ Result<std::int64_t> require_clients(SSL_CTX* context, Pem pem, const ClientName
   return ends;
 }
 
+/// When the CA ends that signed `last`, the end of the served chain; 0 if `pem` does not hold it.
+std::int64_t authority_end(Pem pem, X509* last) {
+  const Result<std::vector<Certificate>> authorities = read_certificates(pem);
+  if (!authorities) return 0;
+  const auto signer = std::ranges::find_if(*authorities, [last](const Certificate& authority) {
+    return X509_check_issued(authority.get(), last) == X509_V_OK;
+  });
+  return signer == authorities->end() ? 0 : describe(signer->get()).not_after;
+}
+
 std::string listed(const std::vector<std::string>& names) {
   std::string out;
   for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
@@ -116,6 +129,8 @@ Result<TlsTexts> read_tls_files(const TlsFiles& files) {
   if (good) good = read(out.key, files.key, "--tls-key");
   if (good) good = read(out.client_ca, files.client_ca, "--client-ca");
   if (!good) return std::unexpected(std::move(good.error()));
+  const auto authority = std::filesystem::path(files.certificate).replace_filename("ca.crt");
+  out.authority = read_file(authority.string(), "the CA").value_or("");
   return out;
 }
 
@@ -135,6 +150,7 @@ Result<ServerTls> make_server_tls(const TlsTexts& texts, const TlsFiles& files, 
   out.names = listed(facts.names);
   out.serial = facts.serial;
   out.not_after = facts.not_after;
+  out.ca_not_after = authority_end({texts.authority, "ca.crt"}, pair->chain.back().get());
   try {
     out.context = std::make_shared<ssl::context>(ssl::context::tls_server);
   } catch (const std::exception& error) {

@@ -24,6 +24,7 @@ struct TlsFiles {
 /// What stood in the files at one moment.
 struct TlsTexts {
   std::string certificate, key, client_ca;
+  std::string authority;  ///< of `ca.crt` beside the certificate; empty: not there, or not readable
   bool operator==(const TlsTexts&) const = default;
 };
 
@@ -33,10 +34,13 @@ struct ServerTls {
   std::string names;                     ///< "rayhook.rayhook-system.svc, 10.0.0.1"
   std::string serial;                    ///< hexadecimal
   std::int64_t not_after = 0;            ///< Unix time
+  std::int64_t ca_not_after = 0;         ///< of the CA that signed it; 0: `ca.crt` does not hold it
   std::int64_t client_ca_not_after = 0;  ///< of the one that ends first; 0: there is none
 };
 
-/// Reads all files once. Errors: Errc::io, Errc::too_large: one line that says which file.
+/// Reads all files once; of a `ca.crt` in the folder of the certificate (cert-manager and `rayhook
+/// certs rotate` put one there) only its end is told, so it may be missing. Errors: Errc::io,
+/// Errc::too_large: one line that says which file.
 [[nodiscard]] Result<TlsTexts> read_tls_files(const TlsFiles& files);
 
 /// Checks the texts: the key belongs to the certificate, which is valid at `now` (Unix time) and

@@ -87,6 +87,27 @@ class Certificates(unittest.TestCase):
     def reloads(self, rayhook, result):
         return rayhook.metric('rayhook_certificate_reloads_total{result="%s"}' % result)
 
+    def test_the_end_of_its_ca_is_told(self):
+        self.swap(self.leaf("alone"))
+        rayhook = self.serve()
+        self.assertEqual(rayhook.metric("rayhook_ca_not_after_seconds"), 0, "there is no ca.crt")
+        cert, key = self.leaf("signed")
+        self.mount.swap(tls_crt=cert, tls_key=key, ca_crt=self.pki.ca)
+        self.wait_subject(rayhook, "signed-1")
+        day = 24 * 3600
+        self.assertAlmostEqual(rayhook.metric("rayhook_ca_not_after_seconds") - time.time(), 2 * day, delta=day / 2)
+        other = harness.Pki()
+        self.addCleanup(other.close)
+        for number, text in enumerate((read(other.ca), "no PEM", read(other.ca) + read(self.pki.ca))):
+            with self.subTest(number):
+                path = self.pki.path(f"ca-{number}")
+                write(path, text)
+                cert, key = self.leaf("again")
+                self.mount.swap(tls_crt=cert, tls_key=key, ca_crt=path)
+                self.wait_subject(rayhook, f"again-{number + 2}")
+                self.assertEqual(rayhook.metric("rayhook_ca_not_after_seconds") > 0, number == 2, "one of those in the file")
+        self.assertEqual(self.reloads(rayhook, "refused"), 0, "it is only told of")
+
     # ---- hot reload
 
     def test_kubelets_swap(self):
