@@ -7,6 +7,7 @@ namespace rayhook {
 
 void OwnNames::fill(const Pod& pod, const Container& container) {
   sorted_.clear();
+  sorted_.reserve(container.env_end - container.env_begin);
   for (std::uint32_t i = container.env_begin; i < container.env_end; ++i)
     sorted_.emplace_back(pod.env[i].name, i - container.env_begin);
   std::ranges::sort(sorted_);

@@ -77,6 +77,13 @@ class PodDecision {
     return nullptr;
   }
 
+  /// From now on `own_` is this container's.
+  void fill_own(const Container& container) {
+    if (own_of_ == &container) return;
+    own_of_ = &container;
+    own_.fill(pod_, container);
+  }
+
   /// Reads all mentions once: which Services the text names, and what cannot be helped.
   void survey() {
     named_.resize(facts_.services.size());
@@ -114,7 +121,7 @@ class PodDecision {
       for (Mention mention; finder.next(mention);) {
         if (mention.name == last.name && mention.prefix == last.prefix) continue;
         last = mention;
-        if (!filled) own_.fill(pod_, container);
+        if (!filled) fill_own(container);
         filled = true;
         note(pod_.texts[i], mention, mentions_[c]);
       }
@@ -179,7 +186,7 @@ class PodDecision {
 
   void look_at(const Container& container) {
     const auto c = static_cast<std::size_t>(&container - pod_.containers.data());
-    own_.fill(pod_, container);
+    fill_own(container);
     if (!mentions_[c].empty() || table_has_links_) {
       const std::size_t before = edits_.size();
       if (!keeps_text()) text_.rewrite(pod_, container, own_, table_, edits_);
@@ -258,7 +265,7 @@ class PodDecision {
   void list_mentions() {
     for (std::size_t c = 0; c < pod_.containers.size(); ++c) {
       if (!has_mention_[c]) continue;
-      own_.fill(pod_, pod_.containers[c]);
+      fill_own(pod_.containers[c]);
       find_left(pod_.containers[c], 0);
     }
   }
@@ -344,6 +351,7 @@ class PodDecision {
     out.outcome = Outcome::patch;
     out.reason = edits_.empty() ? Reason::restored : Reason::rewritten;
     out.findings = std::move(findings_);
+    make_room(out);
     patch_texts(out);
     for (const Restored& restored : restored_) patch_env(restored, out);
     if (dns_patch_) {
@@ -356,6 +364,16 @@ class PodDecision {
       annotate(out, pod_.has_metadata, pod_.has_annotations, {{kDecisionAnnotation, mark}});
     add_warnings(out);
     return out;
+  }
+
+  /// For all that `change` may add, so that nothing is moved about while it grows.
+  void make_room(Decision& out) const {
+    std::size_t entries = 0, rewritten = 0;
+    for (const Restored& restored : restored_) entries += restored.rows.size();
+    for (const TextEdits& change : edits_) rewritten += change.edits.size();
+    out.patch.reserve(edits_.size() + entries + 2);
+    out.findings.reserve(std::min(kMaxFindings, out.findings.size() + rewritten) +
+                         restored_.size() + 1);
   }
 
   void patch_texts(Decision& out) {
@@ -415,7 +433,9 @@ class PodDecision {
     std::string names, list = "[";
     std::size_t position = 0;
     for (const VariableTable::Row* row : restored.rows) {
-      std::string entry = "{\"name\":";
+      std::string entry;
+      entry.reserve(row->variable.name.size() + row->variable.value.size() + 32);
+      entry += "{\"name\":";
       append_json_string(entry, row->variable.name);
       entry += ",\"value\":";
       append_json_string(entry, row->variable.value);
@@ -464,6 +484,7 @@ class PodDecision {
   const Facts& facts_;
 
   OwnNames own_;
+  const Container* own_of_ = nullptr;  // whose names these are
   PodText text_;
   VariableTable table_;
   Tally tally_;

@@ -64,6 +64,7 @@ void VariableTable::clear() {
 }
 
 void VariableTable::add(std::uint32_t service, std::vector<ServiceVariable> variables) {
+  if (rows_.empty()) rows_.reserve(variables.size());
   for (ServiceVariable& variable : variables) rows_.push_back({std::move(variable), service});
 }
 
@@ -102,9 +103,14 @@ bool PodText::is_script(std::uint32_t text) const {
   return std::ranges::find(scripts_, text, &Script::text) != scripts_.end();
 }
 
+/// Room for the words of most exec arrays.
+constexpr std::size_t kUsualArgv = 8;
+
 /// A container has up to six exec arrays: command with args, three probes, two hooks.
 void PodText::find_scripts(const Pod& pod, const Container& container) {
   scripts_.clear();
+  argv_.reserve(kUsualArgv);
+  argv_texts_.reserve(kUsualArgv);
   const auto collect = [&](auto&& wanted) {
     for (std::uint32_t i = container.texts_begin; i < container.texts_end; ++i) {
       if (!wanted(pod.texts[i])) continue;

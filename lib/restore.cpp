@@ -21,6 +21,7 @@ bool choose_restored(const VariableTable& table, const RestoreLimits& limits,
                      std::vector<const VariableTable::Row*>& out,
                      const std::function<Wish(const VariableTable::Row&)>& wish) {
   std::vector<std::pair<const VariableTable::Row*, Wish>> wanted;
+  wanted.reserve(table.rows().size());
   std::size_t bytes = 0;
   for (const VariableTable::Row& row : table.rows()) {
     if (row.variable.name.empty()) continue;
@@ -55,6 +56,7 @@ bool choose_restored(const VariableTable& table, const RestoreLimits& limits,
   drop(Wish::named, true);
   drop(Wish::named, false);
 
+  out.reserve(out.size() + entries);
   for (const auto& [row, how] : wanted)
     if (how != Wish::none) out.push_back(row);
   return cut;

@@ -82,6 +82,7 @@ void append_variables(const Service& service, std::string_view dns_name, bool do
     out.push_back({prefix + "_SERVICE_HOST", host, VariableKind::host});
     return;
   }
+  out.reserve(out.size() + 2 + service.ports.size() * (docker_links ? 6 : 1));
   const auto number = [](const ServicePort& port) { return std::to_string(port.target); };
   const auto known = [](const ServicePort& port) { return port.target_name.empty(); };
 
