@@ -26,48 +26,69 @@ bool all_in(std::string_view word, std::string_view characters) {
   return word.find_first_not_of(characters) == std::string_view::npos;
 }
 
-/// Passes the options of an init program (tini, dumb-init, catatonit); false if one is not known,
-/// since it might take the next word.
-bool pass_init_options(Argv argv, std::size_t& at, std::string_view init) {
-  const bool dumb = init == "dumb-init";
-  const std::string_view flags = init == "tini" ? "gsvw" : dumb ? "cv" : "gL";
-  const std::string_view with_value = init == "tini" ? "pe" : dumb ? "r" : "";
+/// A program that runs another one, in the environment and with the arguments that it was given.
+/// Its options are known by their letters: others might take the next word.
+struct Wrapper {
+  std::string_view name;
+  std::string_view flags;       ///< letters that stand alone
+  std::string_view with_value;  ///< letters with a value, in the same word or the next one
+  std::size_t operands;         ///< words before the program that is run
+};
+constexpr std::array<Wrapper, 11> kWrappers = {{
+    {"tini", "gsvw", "pe", 0},
+    {"dumb-init", "cv", "r", 0},
+    {"catatonit", "gL", "", 0},
+    {"env", "", "", 0},
+    {"nohup", "", "", 0},
+    {"setsid", "cfw", "", 0},
+    {"nice", "", "n", 0},
+    {"stdbuf", "", "ioe", 0},
+    {"timeout", "v", "ks", 1},  // DURATION
+    {"gosu", "", "", 1},        // USER
+    {"su-exec", "", "", 1},     // USER
+}};
+constexpr std::array<std::string_view, 4> kLongFlags = {"--single-child", "--verbose",
+                                                        "--foreground", "--preserve-status"};
+
+/// Passes the options and operands of a wrapper; false if they are not certain.
+bool pass_arguments(Argv argv, std::size_t& at, const Wrapper& wrapper) {
   for (; at < argv.size() && is_option(argv[at]); ++at) {
     const std::string_view word = argv[at];
     if (word == "--") {
       ++at;
-      return true;
+      break;
     }
-    if (dumb && (word == "--single-child" || word == "--verbose")) continue;
-    if (word.size() == 2 && with_value.contains(word[1])) {
-      ++at;
-      continue;
+    if (is_one_of(word, kLongFlags)) continue;
+    if (word.size() < 2) return false;
+    if (wrapper.with_value.contains(word[1])) {
+      if (word.size() == 2) ++at;
+    } else if (!all_in(word.substr(1), wrapper.flags)) {
+      return false;
     }
-    if (word.size() < 2 || !all_in(word.substr(1), flags)) return false;
   }
+  for (std::size_t i = 0; i < wrapper.operands; ++i, ++at)
+    // What kubelet puts in place of `$(X)` might be an option.
+    if (at >= argv.size() || is_option(argv[at]) || argv[at].contains('$')) return false;
   return true;
 }
 
 /// Passes what runs another program without changing what that program is given. False if the
 /// words before the shell are not certain.
 bool pass_wrappers(Argv argv, std::size_t& at) {
-  static constexpr std::array<std::string_view, 3> kInits = {"tini", "dumb-init", "catatonit"};
-  static constexpr std::array<std::string_view, 4> kPlain = {"env", "nohup", "setsid", "nice"};
   while (at < argv.size()) {
     const std::string_view program = basename_of(argv[at]);
-    if (is_one_of(program, kInits)) {
-      if (!pass_init_options(argv, ++at, program)) return false;
-    } else if (is_one_of(program, kPlain)) {
-      ++at;
-      // Options are not read, and `env X=1 sh` gives the shell another environment.
-      if (at < argv.size() && (is_option(argv[at]) || argv[at].contains('='))) return false;
-    } else if (program == "busybox") {
+    if (program == "busybox") {
       ++at;
       return at < argv.size() && (argv[at] == "sh" || argv[at] == "ash");
-    } else {
+    }
+    const auto* wrapper = std::ranges::find(kWrappers, program, &Wrapper::name);
+    if (wrapper == kWrappers.end()) {
       static constexpr std::array<std::string_view, 4> kShells = {"sh", "bash", "dash", "ash"};
       return is_one_of(program, kShells);
     }
+    if (!pass_arguments(argv, ++at, *wrapper)) return false;
+    // `env X=1 sh` gives the shell another environment.
+    if (at < argv.size() && argv[at].contains('=')) return false;
   }
   return false;
 }

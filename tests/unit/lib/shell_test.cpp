@@ -510,6 +510,12 @@ TEST(ShellScriptIndex, Wrappers) {
   EXPECT_EQ(script({"/usr/bin/env", "bash", "-c", "x"}), 3U);
   EXPECT_EQ(script({"nohup", "setsid", "nice", "sh", "-c", "x"}), 5U);
   EXPECT_EQ(script({"tini", "--", "env", "busybox", "sh", "-c", "x"}), 6U);
+  EXPECT_EQ(script({"nice", "-n", "5", "setsid", "-w", "sh", "-c", "x"}), 7U);
+  EXPECT_EQ(script({"stdbuf", "-oL", "-e", "0", "bash", "-c", "x"}), 6U);
+  EXPECT_EQ(script({"timeout", "5", "sh", "-c", "x"}), 4U);
+  EXPECT_EQ(script({"timeout", "-k", "5", "-sINT", "--foreground", "1h", "sh", "-c", "x"}), 8U);
+  EXPECT_EQ(script({"tini", "--", "gosu", "ray:users", "bash", "-lc", "x"}), 6U);
+  EXPECT_EQ(script({"su-exec", "ray", "sh", "-c", "x"}), 4U);
 }
 
 TEST(ShellScriptIndex, NoneIsCertain) {
@@ -537,14 +543,20 @@ TEST(ShellScriptIndex, NoneIsCertain) {
       {"bash", "-c", "--login", "x"},
       {"env", "-i", "sh", "-c", "x"},
       {"env", "A=1", "sh", "-c", "x"},
-      {"nice", "-n", "5", "sh", "-c", "x"},
+      {"nice", "-5", "sh", "-c", "x"},
+      {"nice", "--adjustment=5", "sh", "-c", "x"},
+      {"sudo", "sh", "-c", "x"},
+      {"gosu", "ray"},
+      {"gosu", "-x", "ray", "sh", "-c", "x"},
+      {"timeout", "-k", "5"},
+      {"timeout", "$(TIME)", "sh", "-c", "x"},
+      {"timeout", "--unheard-of", "5", "sh", "-c", "x"},
       {"tini", "-x", "sh", "-c", "x"},
       {"tini"},
       {"tini", "--"},
       {"env"},
       {"busybox"},
       {"busybox", "cat", "-c", "x"},
-      {"timeout", "5", "sh", "-c", "x"},
       {"", "-c", "x"},
   };
   for (const std::vector<std::string_view>& argv : none)
