@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The manifests without a cluster: every way of installing, as kustomize and as Helm render it, is valid for each
-Kubernetes that we support; both render the same; linters find nothing that linters.yaml does not explain."""
+Kubernetes that we support; both render the same; the chart takes the configurations that the program takes; linters
+find nothing that linters.yaml does not explain."""
 
 import argparse
 import functools
@@ -22,7 +23,7 @@ from render import ROOT, WAYS
 VERSIONS = [f"1.{minor}" for minor in range(30, 38)]
 # Other projects' kinds: nobody ships their schemas for use without a network.
 WITHOUT_SCHEMA = ("cert-manager.io/", "monitoring.coreos.com/")
-TOOLS = KUBECTL = ""
+TOOLS = KUBECTL = RAYHOOK = ""
 
 
 def tool(name):
@@ -37,6 +38,11 @@ def kustomized(way):
 @functools.lru_cache(maxsize=None)
 def charted(way):
     return render.documents(render.chart(tool("helm"), way))
+
+
+def chart_file(name):
+    with open(os.path.join(render.CHART, name)) as file:
+        return yaml.safe_load(file)
 
 
 def exceptions(linter):
@@ -82,8 +88,7 @@ class Same(unittest.TestCase):
     def test_one_version(self):
         with open(os.path.join(ROOT, "lib", "version.hpp")) as file:
             version = re.search(r'kVersion = "([^"]+)"', file.read()).group(1)
-        with open(os.path.join(render.CHART, "Chart.yaml")) as file:
-            chart = yaml.safe_load(file)
+        chart = chart_file("Chart.yaml")
         self.assertEqual([chart["version"], chart["appVersion"]], [version, version])
         images = {c["image"] for d in kustomized("default") + render.documents(render.run(KUBECTL, "kustomize", render.PROBE)) for c in containers(d)}
         self.assertEqual(images, {f"rayhook:{version}"})
@@ -96,11 +101,12 @@ def containers(document):
     return spec["template"]["spec"]["containers"] if "template" in spec else []
 
 
-class Chart(unittest.TestCase):
-    def template(self, values):
-        return subprocess.run([tool("helm"), "template", "rayhook", render.CHART, "--kube-version", "1.34.0", "--values", "-"],
-                              input=yaml.safe_dump(values), capture_output=True, text=True)
+def template(values):
+    return subprocess.run([tool("helm"), "template", "rayhook", render.CHART, "--kube-version", "1.34.0", "--values", "-"],
+                          input=json.dumps(values), capture_output=True, text=True)
 
+
+class Chart(unittest.TestCase):
     def test_lint(self):
         done = subprocess.run([tool("helm"), "lint", "--strict", "--quiet", "--kube-version", "1.34.0", render.CHART], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -110,28 +116,29 @@ class Chart(unittest.TestCase):
                        {"webhook": {"timeoutSeconds": 31}}, {"webhook": {"excludedNamespaces": []}}, {"image": {"digest": "latest"}},
                        {"certificate": {"source": "none"}}, {"monitoring": {"interval": "often"}}, {"config": "dnsName: fqdn"}):
             with self.subTest(values=values):
-                done = self.template(values)
+                done = template(values)
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn("values don't meet the specifications of the schema", done.stderr)
 
     def test_schema_knows_every_value(self):
         def compare(values, schema, path):
             self.assertEqual(sorted(values), sorted(k for k in schema["properties"] if k != "global"), path)
+            self.assertIs(schema["additionalProperties"], False, path)
             for name, value in values.items():
                 if "properties" in schema["properties"][name]:
                     compare(value, schema["properties"][name], f"{path}.{name}")
-        with open(os.path.join(render.CHART, "values.yaml")) as values, open(os.path.join(render.CHART, "values.schema.json")) as schema:
-            compare(yaml.safe_load(values), json.load(schema), "")
+        # values.yaml leaves the configuration's defaults to the program.
+        compare({**chart_file("values.yaml"), "config": in_force({})}, chart_file("values.schema.json"), "")
 
     def test_own_certificate_needs_its_ca(self):
-        done = self.template({"certificate": {"source": "existing"}})
+        done = template({"certificate": {"source": "existing"}})
         self.assertIn("certificate.caBundle", done.stderr)
-        done = self.template({"certificate": {"source": "existing", "caBundle": "QUJD"}})
+        done = template({"certificate": {"source": "existing", "caBundle": "QUJD"}})
         bundles = re.findall(r"caBundle: (\S+)", done.stdout)
         self.assertEqual(bundles, ["QUJD"] * 6)
 
     def test_values_arrive(self):
-        done = self.template({
+        done = template({
             "image": {"repository": "r.example/rayhook", "digest": "sha256:" + "a" * 64}, "imagePullSecrets": [{"name": "pull"}],
             "hostNetwork": True, "ports": {"https": 10250, "ops": 10251}, "logLevel": "debug", "extraArgs": ["--threads", "2"],
             "config": {"dnsName": "fqdn"}, "labels": {"team": "ray"}, "podLabels": {"a": "b"}, "podAnnotations": {"c": "d"},
@@ -169,8 +176,87 @@ class Chart(unittest.TestCase):
         self.assertEqual(rules["spec"]["groups"][0]["rules"][0]["annotations"]["runbook_url"], "https://wiki.example/rayhook#rayhookdown")
 
     def test_configuration_changes_roll_out(self):
-        names = {re.search(r"name: (rayhook-config-\w+)", self.template(values).stdout).group(1) for values in ({}, {"config": {"kuberay": "convert"}})}
+        names = {re.search(r"name: (rayhook-config-\w+)", template(values).stdout).group(1) for values in ({}, {"config": {"kuberay": "convert"}})}
         self.assertEqual(len(names), 2)
+
+
+def configured(text):
+    """`rayhook config` on a configuration file of this text."""
+    return subprocess.run([RAYHOOK, "config", "--config", "/dev/stdin", "-o", "json"], input=text, capture_output=True, text=True)
+
+
+def in_force(config):
+    return json.loads(configured(json.dumps(config)).stdout)
+
+
+def expected_by(schema):
+    """What `rayhook config` says that it expects, if it takes what this schema takes."""
+    if "enum" in schema:
+        return " or ".join([", ".join(schema["enum"][:-1]), schema["enum"][-1]])
+    if schema.get("type") == "integer":
+        return f"a whole number from {schema['minimum']} to {schema['maximum']}"
+    if schema.get("type") == "array":
+        return f"a list of at most {schema['maxItems']} values: [a, b]"
+    return schema["description"]
+
+
+class Configuration(unittest.TestCase):
+    """The chart's schema takes a `config` if and only if the program does."""
+
+    LABEL = "a" * 63
+    TAKEN = [
+        {}, {"unknownService": None, "head": None, "restored": None},
+        *({"unknownService": {"hold": time}} for time in (0, "0", "00", "0s", "0m", "1ms", "1500ms", "10000ms", "007s", "10s")),
+        *({"unknownService": {"retryFor": time}} for time in (0, "99999ms", "599999ms", "600000ms", "99s", "599s", "600s", "9m", "10m")),
+        *({"clusterDomain": name} for name in ("a", "1.a-b.c", f"{LABEL}.{LABEL[:56]}")),
+        {"head": {"portNames": ["1", "on", "a--b", LABEL], "portNumbers": [1, 65535], "words": ["no", "y", "08", "1e3", LABEL]}},
+        {"head": {"portNames": ["a"] * 64, "portNumbers": [1] * 64, "words": []}},
+        {"restored": {"maxVariables": 1, "maxBytes": 1}}, {"restored": {"maxVariables": 4096, "maxBytes": 262144}},
+    ]
+    REFUSED = [
+        {"kubray": "auto"}, {"dnsname": "short"}, {"hold": "2s"}, {"unknownService": {"hld": "2s"}}, {"head": {"word": []}}, {"restored": {"": 1}},
+        {"kuberay": "convrt"}, {"dnsName": "Short"}, {"dockerLinks": True}, {"hostNetworkDns": None}, {"head": ["head"]}, {"restored": 7},
+        *({"unknownService": {"hold": time}} for time in (2, "2", "", "s", "10001ms", "11s", "1m", "1h", "-1s", "1.5s", "2 s", "2S", "2s\n", None, ["2s"])),
+        *({"unknownService": {"retryFor": time}} for time in ("600001ms", "1000000ms", "601s", "1000s", "11m", True)),
+        *({"clusterDomain": name} for name in ("", "a.", ".a", "a..b", "-a", "a-", "A.b", "a_b", LABEL + "a", f"{LABEL}.{LABEL[:57]}", 1)),
+        *({"head": {"portNames": names}} for names in (["Gcs"], ["-"], [""], [1], [LABEL + "a"], ["a"] * 65, "gcs")),
+        *({"head": {"portNumbers": numbers}} for numbers in ([0], [65536], [1.5], ["6379"], [1] * 65, 6379)),
+        *({"head": {"words": words}} for words in (["a-b"], ["Head"], [""], [True], [LABEL + "a"], ["a"] * 65)),
+        *({"restored": {"maxVariables": number}} for number in (0, -1, 4097, 1.5, "7", None)), {"restored": {"maxBytes": 262145}},
+    ]
+
+    def test_each_key_expects_the_same(self):
+        def complaint(config):
+            return configured(json.dumps(config)).stderr.strip().partition(" is given; expected ")[2]
+
+        def compare(schema, config):  # config(value): a configuration with this value at the schema's place
+            if "properties" in schema:
+                for name, below in schema["properties"].items():
+                    compare(below, lambda value, name=name: config({name: value}))
+                return
+            self.assertEqual(complaint(config({})), expected_by(schema), config(...))
+            if "items" in schema:
+                compare(schema["items"], lambda value: config([value]))
+        compare(chart_file("values.schema.json")["properties"]["config"], lambda value: value)
+
+    def test_taken_by_both_and_to_the_same_effect(self):
+        for config in [*self.TAKEN, in_force({})]:
+            with self.subTest(config=config):
+                done = template({"config": config})
+                self.assertEqual(done.returncode, 0, done.stderr)
+                file = next(d["data"]["config.yaml"] for d in render.documents(done.stdout) if d["metadata"]["name"].startswith("rayhook-config"))
+                rendered, given = configured(file), configured(json.dumps(config))
+                self.assertEqual((rendered.returncode, given.returncode), (0, 0), rendered.stderr + given.stderr)
+                self.assertEqual(rendered.stdout, given.stdout)
+
+    def test_refused_by_both(self):
+        for config in self.REFUSED:
+            with self.subTest(config=config):
+                self.assertEqual(configured(json.dumps(config)).returncode, 1)
+                done = template({"config": config})
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn("values don't meet the specifications of the schema", done.stderr)
+                self.assertIn("/config", done.stderr)
 
 
 class Linters(unittest.TestCase):
@@ -251,6 +337,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", required=True, help="directory printed by tests/e2e/binaries.sh")
     parser.add_argument("--tools", required=True, help="directory printed by tools.sh")
+    parser.add_argument("--rayhook", required=True, help="the program")
     arguments, rest = parser.parse_known_args()
-    TOOLS, KUBECTL = arguments.tools, os.path.join(arguments.bin, "kubectl")
+    TOOLS, KUBECTL, RAYHOOK = arguments.tools, os.path.join(arguments.bin, "kubectl"), arguments.rayhook
     unittest.main(argv=[sys.argv[0], *rest])
