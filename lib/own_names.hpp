@@ -10,8 +10,8 @@
 
 namespace rayhook {
 
-/// The names that a container's own `env` defines, for look-ups in logarithmic time. Views into
-/// the pod; kept and refilled to save allocations.
+/// The names that a container's own `env` defines, for look-ups in logarithmic time (few names are
+/// sooner compared than sorted). Views into the pod; kept and refilled to save allocations.
 class OwnNames {
  public:
   void fill(const Pod& pod, const Container& container);
@@ -29,10 +29,14 @@ class OwnNames {
                                       std::string_view name) const;
 
  private:
+  using Name = std::pair<std::string_view, std::uint32_t>;
   static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr std::size_t kFew = 64;
   [[nodiscard]] std::uint32_t first(std::string_view name) const;
 
-  std::vector<std::pair<std::string_view, std::uint32_t>> sorted_;  // by name, then index
+  [[nodiscard]] bool few() const { return names_.size() <= kFew; }
+
+  std::vector<Name> names_;  // with their index; if they are many, sorted by both
 };
 
 }  // namespace rayhook

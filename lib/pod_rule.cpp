@@ -89,7 +89,6 @@ class PodDecision {
     named_.resize(facts_.services.size());
     caring_.resize(facts_.services.size());
     mentions_.resize(pod_.containers.size());
-    has_mention_.resize(pod_.containers.size());
     for (std::size_t c = 0; c < pod_.containers.size(); ++c) survey(pod_.containers[c], c);
     choose_cared();
   }
@@ -119,6 +118,7 @@ class PodDecision {
       MentionFinder finder(pod_.texts[i].value);
       Mention last{};  // the same name again and again says nothing new
       for (Mention mention; finder.next(mention);) {
+        if (mentioning_.empty() || mentioning_.back() != i) mentioning_.push_back(i);
         if (mention.name == last.name && mention.prefix == last.prefix) continue;
         last = mention;
         if (!filled) fill_own(container);
@@ -126,7 +126,6 @@ class PodDecision {
         note(pod_.texts[i], mention, mentions_[c]);
       }
     }
-    has_mention_[c] = filled;
   }
 
   void note(const Text& text, const Mention& mention, std::vector<std::uint32_t>& in_container) {
@@ -237,15 +236,20 @@ class PodDecision {
 
   /// Lists the mentions that were not rewritten, and why; for `rayhook explain` and the log.
   void find_left(const Container& container, std::size_t first_edits) {
+    const auto begin = std::ranges::lower_bound(mentioning_, container.texts_begin);
+    const auto end = std::ranges::lower_bound(mentioning_, container.texts_end);
+    if (begin == end) return;
+    fill_own(container);
     std::size_t next = first_edits;
     // Without a command the image's entry point reads args, and that may be a shell.
     const bool has_command = std::any_of(
         pod_.texts.begin() + container.texts_begin, pod_.texts.begin() + container.texts_end,
         [](const Text& text) { return text.field == Field::command; });
-    for (std::uint32_t i = container.texts_begin; i < container.texts_end; ++i) {
+    for (const std::uint32_t i : std::ranges::subrange(begin, end)) {
+      while (next < edits_.size() && edits_[next].text < i) ++next;
       const TextEdits* edits = nullptr;
       if (next < edits_.size() && edits_[next].text == i) edits = &edits_[next++];
-      if (findings_.size() >= kMaxFindings) continue;
+      if (findings_.size() >= kMaxFindings) return;
       MentionFinder finder(pod_.texts[i].value);
       std::size_t edit = 0;
       for (Mention mention; findings_.size() < kMaxFindings && finder.next(mention);) {
@@ -263,11 +267,7 @@ class PodDecision {
 
   /// The same for a pod beside no Service of concern: which names it has, and why they stay.
   void list_mentions() {
-    for (std::size_t c = 0; c < pod_.containers.size(); ++c) {
-      if (!has_mention_[c]) continue;
-      fill_own(pod_.containers[c]);
-      find_left(pod_.containers[c], 0);
-    }
+    for (const Container& container : pod_.containers) find_left(container, 0);
   }
 
   std::string_view why_left(const Mention& mention, std::uint32_t text, bool has_command) {
@@ -492,7 +492,7 @@ class PodDecision {
   std::vector<std::optional<Caring>> caring_;         // by fact; see caring()
   std::vector<std::uint32_t> cared_;                  // facts with variables of concern
   std::vector<std::vector<std::uint32_t>> mentions_;  // by container: facts it names
-  std::vector<bool> has_mention_;                     // by container: any, of whatever Service
+  std::vector<std::uint32_t> mentioning_;             // texts with a mention, of whatever Service
   std::vector<TextEdits> edits_;
   std::vector<Restored> restored_;
   std::vector<Finding> findings_;
