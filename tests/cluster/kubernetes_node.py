@@ -121,6 +121,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
             "failCgroupV1": False, "failSwapOn": False, "clusterDNS": [ADDRESS], "clusterDomain": "cluster.local", "resolvConf": "",
             "containerRuntimeEndpoint": f"unix://{self.socket}", "hairpinMode": "none", "oomScoreAdj": 0, "serializeImagePulls": False,
             "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "nodefs.inodesFree": "1%", "imagefs.available": "1%"},
+            "imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99,  # never: nothing could pull one again
             "podLogsDir": self.path("pods"), "volumePluginDir": self.path("volume-plugins"), "healthzPort": 0,
             "shutdownGracePeriod": "0s", "nodeStatusUpdateFrequency": "5s",
             "syncFrequency": "10s"})  # a changed Secret is there within this, not a minute
