@@ -58,14 +58,12 @@ Needs pod_needs(const Review& review) {
   out.ns = review.ns;
   out.converted_services = true;
   const Pod& pod = review.pod;
-  OwnNames own;
+  OwnNames own(pod);
   for (const Container& container : pod.containers) {
-    bool filled = false;
     for (std::uint32_t i = container.texts_begin; i < container.texts_end; ++i) {
       MentionFinder finder(pod.texts[i].value);
       for (Mention mention; finder.next(mention);) {
-        if (!filled) own.fill(pod, container);
-        filled = true;
+        own.fill(container);
         if (!own.hides(pod.texts[i], mention.name))
           need(out, mention, in_ray_address(pod, container, i, mention.begin));
       }
@@ -91,15 +89,13 @@ Needs needs(const Review& review, const Policy& policy) {
 
 bool reads(const Pod& pod, std::string_view service) {
   if (!pod.service_links) return false;
-  OwnNames own;
+  OwnNames own(pod);
   for (const Container& container : pod.containers) {
-    bool filled = false;
     for (std::uint32_t i = container.texts_begin; i < container.texts_end; ++i) {
       MentionFinder finder(pod.texts[i].value);
       for (Mention mention; finder.next(mention);) {
         if (!names_service(mention.prefix, service)) continue;
-        if (!filled) own.fill(pod, container);
-        filled = true;
+        own.fill(container);
         if (!own.hides(pod.texts[i], mention.name)) return true;
       }
     }

@@ -2,14 +2,17 @@
 #include "own_names.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace rayhook {
 
-void OwnNames::fill(const Pod& pod, const Container& container) {
+void OwnNames::fill(const Container& container) {
+  if (container_ == &container) return;
+  container_ = &container;
   names_.clear();
   names_.reserve(container.env_end - container.env_begin);
   for (std::uint32_t i = container.env_begin; i < container.env_end; ++i)
-    names_.emplace_back(pod.env[i].name, i - container.env_begin);
+    names_.emplace_back(pod_.env[i].name, i - container.env_begin);
   if (!few()) std::ranges::sort(names_);
 }
 
@@ -19,13 +22,12 @@ std::uint32_t OwnNames::first(std::string_view name) const {
   return found != names_.end() && found->first == name ? found->second : kNone;
 }
 
-const EnvEntry* OwnNames::entry(const Pod& pod, const Container& container,
-                                std::string_view name) const {
-  // The last of that name, in either order.
-  auto after = few() ? names_.end() : std::ranges::upper_bound(names_, Name{name, kNone});
-  while (few() && after != names_.begin() && std::prev(after)->first != name) --after;
-  if (after == names_.begin() || std::prev(after)->first != name) return nullptr;
-  return &pod.env[container.env_begin + std::prev(after)->second];
+const EnvEntry* OwnNames::entry(std::string_view name) const {
+  const auto last =
+      few() ? std::ranges::find(names_.rbegin(), names_.rend(), name, &Name::first)
+            : std::reverse_iterator(std::ranges::upper_bound(names_, Name{name, kNone}));
+  if (last == names_.rend() || last->first != name) return nullptr;
+  return &pod_.env[container_->env_begin + last->second];
 }
 
 }  // namespace rayhook

@@ -11,10 +11,12 @@
 namespace rayhook {
 
 /// The names that a container's own `env` defines, for look-ups in logarithmic time (few names are
-/// sooner compared than sorted). Views into the pod; kept and refilled to save allocations.
+/// sooner compared than sorted). Views into the pod, which must outlive it and stay as it is.
 class OwnNames {
  public:
-  void fill(const Pod& pod, const Container& container);
+  explicit OwnNames(const Pod& pod) : pod_(pod) {}
+  /// From now on they are those of this container of the pod; costs nothing if they are already.
+  void fill(const Container& container);
 
   /// The container defines it somewhere: whatever Kubernetes would have set is overridden.
   [[nodiscard]] bool has(std::string_view name) const { return first(name) != kNone; }
@@ -25,8 +27,7 @@ class OwnNames {
     return text.field == Field::env_value ? first(name) < text.index : has(name);
   }
   /// The entry that counts (the last one), or nullptr.
-  [[nodiscard]] const EnvEntry* entry(const Pod& pod, const Container& container,
-                                      std::string_view name) const;
+  [[nodiscard]] const EnvEntry* entry(std::string_view name) const;
 
  private:
   using Name = std::pair<std::string_view, std::uint32_t>;
@@ -36,6 +37,8 @@ class OwnNames {
 
   [[nodiscard]] bool few() const { return names_.size() <= kFew; }
 
+  const Pod& pod_;
+  const Container* container_ = nullptr;
   std::vector<Name> names_;  // with their index; if they are many, sorted by both
 };
 

@@ -37,7 +37,7 @@ bool controller_retries(const Pod& pod) {
 class PodDecision {
  public:
   PodDecision(const Review& review, const Policy& policy, const Facts& facts)
-      : review_(review), pod_(review.pod), policy_(policy), facts_(facts) {}
+      : review_(review), pod_(review.pod), policy_(policy), facts_(facts), own_(review.pod) {}
 
   Decision decide() {
     survey();
@@ -77,13 +77,6 @@ class PodDecision {
     return nullptr;
   }
 
-  /// From now on `own_` is this container's.
-  void fill_own(const Container& container) {
-    if (own_of_ == &container) return;
-    own_of_ = &container;
-    own_.fill(pod_, container);
-  }
-
   /// Reads all mentions once: which Services the text names, and what cannot be helped.
   void survey() {
     named_.resize(facts_.services.size());
@@ -113,7 +106,6 @@ class PodDecision {
   }
 
   void survey(const Container& container, std::size_t c) {
-    bool filled = false;
     for (std::uint32_t i = container.texts_begin; i < container.texts_end; ++i) {
       MentionFinder finder(pod_.texts[i].value);
       Mention last{};  // the same name again and again says nothing new
@@ -121,8 +113,7 @@ class PodDecision {
         if (mentioning_.empty() || mentioning_.back() != i) mentioning_.push_back(i);
         if (mention.name == last.name && mention.prefix == last.prefix) continue;
         last = mention;
-        if (!filled) fill_own(container);
-        filled = true;
+        own_.fill(container);
         note(pod_.texts[i], mention, mentions_[c]);
       }
     }
@@ -185,11 +176,10 @@ class PodDecision {
 
   void look_at(const Container& container) {
     const auto c = static_cast<std::size_t>(&container - pod_.containers.data());
-    fill_own(container);
+    own_.fill(container);
     if (!mentions_[c].empty() || table_has_links_) {
-      const std::size_t before = edits_.size();
       if (!keeps_text()) text_.rewrite(pod_, container, own_, table_, edits_);
-      find_left(container, before);
+      find_left(container);
     }
     restore(container, mentions_[c]);
   }
@@ -235,20 +225,18 @@ class PodDecision {
   }
 
   /// Lists the mentions that were not rewritten, and why; for `rayhook explain` and the log.
-  void find_left(const Container& container, std::size_t first_edits) {
+  void find_left(const Container& container) {
     const auto begin = std::ranges::lower_bound(mentioning_, container.texts_begin);
     const auto end = std::ranges::lower_bound(mentioning_, container.texts_end);
     if (begin == end) return;
-    fill_own(container);
-    std::size_t next = first_edits;
+    own_.fill(container);
     // Without a command the image's entry point reads args, and that may be a shell.
     const bool has_command = std::any_of(
         pod_.texts.begin() + container.texts_begin, pod_.texts.begin() + container.texts_end,
         [](const Text& text) { return text.field == Field::command; });
     for (const std::uint32_t i : std::ranges::subrange(begin, end)) {
-      while (next < edits_.size() && edits_[next].text < i) ++next;
-      const TextEdits* edits = nullptr;
-      if (next < edits_.size() && edits_[next].text == i) edits = &edits_[next++];
+      const auto found = std::ranges::lower_bound(edits_, i, {}, &TextEdits::text);
+      const TextEdits* edits = found != edits_.end() && found->text == i ? &*found : nullptr;
       if (findings_.size() >= kMaxFindings) return;
       MentionFinder finder(pod_.texts[i].value);
       std::size_t edit = 0;
@@ -267,7 +255,7 @@ class PodDecision {
 
   /// The same for a pod beside no Service of concern: which names it has, and why they stay.
   void list_mentions() {
-    for (const Container& container : pod_.containers) find_left(container, 0);
+    for (const Container& container : pod_.containers) find_left(container);
   }
 
   std::string_view why_left(const Mention& mention, std::uint32_t text, bool has_command) {
@@ -484,7 +472,6 @@ class PodDecision {
   const Facts& facts_;
 
   OwnNames own_;
-  const Container* own_of_ = nullptr;  // whose names these are
   PodText text_;
   VariableTable table_;
   Tally tally_;

@@ -64,7 +64,7 @@ void VariableTable::clear() {
 }
 
 void VariableTable::add(std::uint32_t service, std::vector<ServiceVariable> variables) {
-  if (rows_.empty()) rows_.reserve(variables.size());
+  if (rows_.empty()) rows_.reserve(variables.size());  // mostly there is one Service
   for (ServiceVariable& variable : variables) rows_.push_back({std::move(variable), service});
 }
 
@@ -146,8 +146,8 @@ void PodText::kubelet_edits(const Text& text, const OwnNames& own, const Variabl
   }
 }
 
-void PodText::shell_edits(const Pod& pod, const Container& container, const Text& text,
-                          Script& script, const OwnNames& own, const VariableTable& table) {
+void PodText::shell_edits(const Container& container, const Text& text, Script& script,
+                          const OwnNames& own, const VariableTable& table) {
   names_.clear();
   MentionFinder finder(text.value);
   for (Mention mention; finder.next(mention);) {
@@ -162,7 +162,7 @@ void PodText::shell_edits(const Pod& pod, const Container& container, const Text
 
   // What kubelet puts in place of `$(NAME)` before the shell reads the script.
   const auto paren = [&](std::string_view name) {
-    if (const EnvEntry* entry = own.entry(pod, container, name)) {
+    if (const EnvEntry* entry = own.entry(name)) {
       if (entry->source == EnvSource::value)
         return is_harmless(entry->value) ? ParenName::harmless : ParenName::unknown;
       return entry->source == EnvSource::harmless ? ParenName::harmless : ParenName::unknown;
@@ -240,7 +240,7 @@ void PodText::rewrite(const Pod& pod, const Container& container, const OwnNames
       kubelet_edits(text, own, table);
     const std::size_t from_kubelet = edits_.size();
     const auto script = std::ranges::find(scripts_, i, &Script::text);
-    if (script != scripts_.end()) shell_edits(pod, container, text, *script, own, table);
+    if (script != scripts_.end()) shell_edits(container, text, *script, own, table);
     if (edits_.empty()) continue;
     if (from_kubelet != 0 && from_kubelet != edits_.size())
       std::ranges::sort(edits_, {}, &Edit::begin);

@@ -70,7 +70,7 @@ class PodText {
 
   void find_scripts(const Pod& pod, const Container& container);
   void kubelet_edits(const Text& text, const OwnNames& own, const VariableTable& table);
-  void shell_edits(const Pod& pod, const Container& container, const Text& text, Script& script,
+  void shell_edits(const Container& container, const Text& text, Script& script,
                    const OwnNames& own, const VariableTable& table);
 
   std::vector<Script> scripts_;

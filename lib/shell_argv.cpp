@@ -47,6 +47,7 @@ constexpr std::array<Wrapper, 11> kWrappers = {{
     {"gosu", "", "", 1},        // USER
     {"su-exec", "", "", 1},     // USER
 }};
+// Of whichever wrapper: one that does not know such a flag runs nothing.
 constexpr std::array<std::string_view, 4> kLongFlags = {"--single-child", "--verbose",
                                                         "--foreground", "--preserve-status"};
 

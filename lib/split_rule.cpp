@@ -15,11 +15,11 @@ namespace {
 /// `X_PORT` alone, which by itself asks for no Service (see `reads`), but names this one.
 bool names_bare_port(const Pod& pod, std::string_view service) {
   const std::string name = variable_prefix(service) + "_PORT";
-  OwnNames own;
+  OwnNames own(pod);
   for (const Container& container : pod.containers)
     for (std::uint32_t i = container.texts_begin; i < container.texts_end; ++i) {
       if (!has_identifier(pod.texts[i].value, name)) continue;
-      own.fill(pod, container);
+      own.fill(container);
       if (!own.hides(pod.texts[i], name)) return true;
     }
   return false;

@@ -13,6 +13,7 @@ from watch_test import converted, pod
 MIB = 1024 * 1024
 MOST_RESIDENT = 56 * MIB
 MOST_BODY = 9 * MIB
+SANITIZER = bool(os.environ.get("RAYHOOK_SANITIZER"))
 
 
 def resident(rayhook):
@@ -38,7 +39,7 @@ class Pressure(ClusterTest):
     def serve_pods(self, *flags):
         """Beside 200 converted Services, and a namespace with 6,000 pods of 8 KB; with a sanitizer, which leaves
         too little of a list's time for so many, 1,000."""
-        count = 2 if os.environ.get("RAYHOOK_SANITIZER") else 12
+        count = 2 if SANITIZER else 12
         for i in range(200):
             self.api.put(converted(f"head-{i}", f"team-{i}"))
         page = [pod(f"p-{i}", "sleep 1", annotations={"note": "x" * 8000}) for i in range(500)]
@@ -71,7 +72,7 @@ class Pressure(ClusterTest):
     def check(self, what, base):
         now, most = resident(self.rayhook)
         print(f"{what}: {base // 1024} KiB before, at most {most // 1024}, {now // 1024} after", flush=True)
-        if not os.environ.get("RAYHOOK_SANITIZER"):
+        if not SANITIZER:
             self.assertLess(most, MOST_RESIDENT)
 
     def test_all_limits_at_once(self):
@@ -113,7 +114,7 @@ class Pressure(ClusterTest):
         ordinary = [stored_service(f"s-{i}", False, f"team-{i}")[1] for i in range(499)]
         for one in ordinary:
             one["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "x" * 600}
-        count = 20 if os.environ.get("RAYHOOK_SANITIZER") else 200
+        count = 20 if SANITIZER else 200
 
         def pages(path, headers):
             if "fieldSelector" in path:
@@ -121,15 +122,18 @@ class Pressure(ClusterTest):
             at = int(path.partition("continue=")[2] or 0)
             return 200, {"kind": "ServiceList", "metadata": {"resourceVersion": "100", "continue": str(at + 1) if at < count - 1 else ""},
                          "items": [*ordinary, converted(f"head-{at}")]}
-        empty = self.serve(lambda path, headers: NOT_FOUND, "--split-pods-interval", "0")
+
+        def serve():
+            return self.serve(lambda path, headers: NOT_FOUND, "--split-pods-interval", "0")
+        empty = serve()
         base = resident(empty)[0]
         empty.stop()
         self.api.list_script = pages
-        rayhook = self.serve(lambda path, headers: NOT_FOUND, "--split-pods-interval", "0")
+        rayhook = serve()
         self.assertEqual(rayhook.metric("rayhook_services_indexed "), count)
         now, most = resident(rayhook)
         print(f"{500 * count} Services: {base // 1024} KiB with none, at most {most // 1024}, {now // 1024} after", flush=True)
-        if not os.environ.get("RAYHOOK_SANITIZER"):
+        if not SANITIZER:
             self.assertLess(most - base, 8 * MIB)
             self.assertLess(now - base, 4 * MIB)
 

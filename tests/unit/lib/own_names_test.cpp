@@ -28,7 +28,7 @@ class OwnNamesTest : public testing::TestWithParam<std::size_t> {
     add_others();
     container_.env_begin = 1;
     container_.env_end = static_cast<std::uint32_t>(pod_.env.size());
-    own_.fill(pod_, container_);
+    own_.fill(container_);
   }
 
   static Text text(Field field, std::uint32_t index) { return {field, 0, index, ""}; }
@@ -36,7 +36,7 @@ class OwnNamesTest : public testing::TestWithParam<std::size_t> {
   std::vector<std::string> names_;
   Pod pod_;
   Container container_;
-  OwnNames own_;
+  OwnNames own_{pod_};
   std::uint32_t first_x_ = 0;
 };
 
@@ -56,18 +56,19 @@ TEST_P(OwnNamesTest, AValueSeesOnlyWhatIsDeclaredBeforeIt) {
 }
 
 TEST_P(OwnNamesTest, TheLastEntryCounts) {
-  ASSERT_NE(own_.entry(pod_, container_, "X"), nullptr);
-  EXPECT_EQ(own_.entry(pod_, container_, "X")->value, "last");
-  EXPECT_EQ(own_.entry(pod_, container_, "Y")->value, "only");
-  EXPECT_EQ(own_.entry(pod_, container_, "Z"), nullptr);
-  EXPECT_EQ(own_.entry(pod_, container_, "ANOTHER_CONTAINERS"), nullptr);
+  ASSERT_NE(own_.entry("X"), nullptr);
+  EXPECT_EQ(own_.entry("X")->value, "last");
+  EXPECT_EQ(own_.entry("Y")->value, "only");
+  EXPECT_EQ(own_.entry("Z"), nullptr);
+  EXPECT_EQ(own_.entry("ANOTHER_CONTAINERS"), nullptr);
 }
 
 TEST_P(OwnNamesTest, AnotherContainerTakesTheirPlace) {
-  container_.env_end = container_.env_begin;
-  own_.fill(pod_, container_);
+  Container other = container_;
+  other.env_end = other.env_begin;
+  own_.fill(other);
   EXPECT_FALSE(own_.has("X"));
-  EXPECT_EQ(own_.entry(pod_, container_, "X"), nullptr);
+  EXPECT_EQ(own_.entry("X"), nullptr);
 }
 
 INSTANTIATE_TEST_SUITE_P(FewAndMany, OwnNamesTest, testing::Values(0, 1, 30, 31, 500));
