@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "patch.hpp"
 #include "text_diff.hpp"
 #include "yaml_emit.hpp"
 #include "yaml_json.hpp"
@@ -169,7 +168,7 @@ bool Editor::change_within(const Node& node, const std::string& wanted) {
     at = begin + was.size();
     std::string with;
     if (node.style == Style::double_quoted) {
-      append_json_string(with, now);
+      append_scalar(with, now, true);
       with = with.substr(1, with.size() - 2);
     } else if (node.style == Style::single_quoted) {
       for (const char c : now) with.append(c == '\'' ? 2 : 1, c);
@@ -348,7 +347,7 @@ std::string written_anew(std::string_view own, const Tree& tree, std::span<const
   std::string out = own.starts_with("---") ? "---\n" : "";
   for (const Change& change : changes) {
     if (as_json || tree[change.root].style == Style::flow)
-      out += change.wanted->dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+      out += escaped(change.wanted->dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
     else
       append_block_members(out, *change.wanted, 0);
   }

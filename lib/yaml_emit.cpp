@@ -18,8 +18,8 @@ bool fits_literal(std::string_view value) {
       value.front() == '\t')
     return false;
   for (const char c : value)
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7F) return false;
-  return true;
+    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') return false;
+  return !has_special(value);
 }
 
 void append_literal(std::string& out, std::string_view value, int indent) {

@@ -80,7 +80,40 @@ bool safe_plain(std::string_view value) {
   return clean && resolve(value).is_string();
 }
 
+/// Characters that JSON may hold as they are and YAML may not (libyaml src/reader.c), or at which
+/// it breaks a line (U+0085, U+2028, U+2029): their UTF-8, and how many bytes of it; else 0.
+std::size_t special_size(std::string_view text) {
+  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(0) == 0x7F) return 1;
+  if (text.size() >= 2 && byte(0) == 0xC2 && byte(1) < 0xA0) return 2;  // U+0080 to U+009F
+  const std::string_view three = text.substr(0, 3);
+  return one_of(three,
+                {"\xE2\x80\xA8", "\xE2\x80\xA9", "\xEF\xBB\xBF", "\xEF\xBF\xBE", "\xEF\xBF\xBF"})
+             ? 3
+             : 0;
+}
+
 }  // namespace
+
+bool has_special(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (special_size(text.substr(i)) > 0) return true;
+  return false;
+}
+
+std::string escaped(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  while (!json.empty()) {
+    const std::size_t size = special_size(json);
+    if (size == 0)
+      out += json.front();
+    else
+      out.append(nlohmann::ordered_json(json.substr(0, size)).dump(-1, ' ', true), 1, 6);  // \uXXXX
+    json.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return out;
+}
 
 nlohmann::ordered_json resolve(std::string_view plain) {
   if (plain.empty()) return nullptr;
@@ -107,10 +140,13 @@ nlohmann::ordered_json resolve(std::string_view plain) {
 }
 
 void append_scalar(std::string& out, std::string_view value, bool always_quote) {
-  if (!always_quote && safe_plain(value))
+  if (!always_quote && safe_plain(value)) {
     out += value;
-  else
-    append_json_string(out, value);
+    return;
+  }
+  std::string json;
+  append_json_string(json, value);
+  out += escaped(json);
 }
 
 }  // namespace rayhook::yaml

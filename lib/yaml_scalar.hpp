@@ -18,4 +18,11 @@ namespace rayhook::yaml {
 /// (`flow_quotes`: never), else in double quotes.
 void append_scalar(std::string& out, std::string_view value, bool always_quote);
 
+/// JSON text with the same meaning that YAML readers take as well: what breaks a line of YAML and
+/// not of JSON, and what YAML forbids, is escaped.
+[[nodiscard]] std::string escaped(std::string_view json);
+
+/// It has such a character (control characters below U+0020 are not looked for).
+[[nodiscard]] bool has_special(std::string_view text);
+
 }  // namespace rayhook::yaml

@@ -325,6 +325,22 @@ TEST(ManifestYaml, LineEndsStay) {
             "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  a: b\n  dnsPolicy: None\n");
 }
 
+TEST(ManifestYaml, WhatYamlCannotHoldAsItIsIsEscaped) {
+  // Line breaks of YAML 1.1 that are none in JSON, and what its reader refuses.
+  for (const char* special : {"\u0085", "\u2028", "\u2029", "\x7F", "\u0080", "\uFEFF", "\uFFFE"})
+    for (const std::string& text :
+         {std::string(special), "a" + std::string(special) + "b",
+          "one " + std::string(special) + "\ntwo\n", " \u00e4" + std::string(special)}) {
+      const std::string json = nlohmann::json(text).dump();
+      const std::string written =
+          patched("kind: Pod\napiVersion: v1\nmetadata:\n  name: x\nspec: {containers: []}\n",
+                  {{PatchOp::Kind::add, "/metadata/annotations", "{" + json + ":" + json + "}"}});
+      EXPECT_EQ(read(written).json()[0]["metadata"]["annotations"].dump(),
+                "{" + json + ":" + json + "}")
+          << written;
+    }
+}
+
 TEST(ManifestYaml, APatchThatDoesNotFitChangesNothing) {
   Manifest manifest = read(kPod);
   for (const auto* path :
