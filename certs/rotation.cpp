@@ -80,6 +80,18 @@ std::vector<std::string> others(const std::string& bundle, const std::string& au
   return out;
 }
 
+/// Whether a replica serves a leaf of this authority (PEM).
+bool serves(const ServedChain& served, const std::string& authority, std::int64_t now) {
+  const auto chain = read_certificates({served.chain, served.replica});
+  const auto trusted = read_certificates({authority, "CA"});
+  return chain && trusted && check_chain(*chain, served.replica, *trusted, now).has_value();
+}
+
+bool anyone_serves(const RotationState& state, const std::string& authority, std::int64_t now) {
+  return std::ranges::any_of(state.served,
+                             [&](const ServedChain& one) { return serves(one, authority, now); });
+}
+
 }  // namespace
 
 std::optional<std::int64_t> overlap_ends(const RotationState& state, const RotationRules& rules) {
@@ -89,6 +101,17 @@ std::optional<std::int64_t> overlap_ends(const RotationState& state, const Rotat
   for (const std::string& bundle : *state.bundles)
     if (!others(bundle, authority, *made).empty()) return *made + rules.overlap;
   return std::nullopt;
+}
+
+std::vector<std::string> replicas_behind(const RotationState& state, std::int64_t now) {
+  std::string before;  // every authority of a caBundle but the one that signs now
+  const std::string authority = first_of(state.authority.certificate);
+  for (const std::string& bundle : state.bundles.value_or(std::vector<std::string>()))
+    for (const std::string& other : others(bundle, authority, now)) before += other;
+  std::vector<std::string> out;
+  for (const ServedChain& one : state.served)
+    if (serves(one, before, now)) out.push_back(one.replica);
+  return out;
 }
 
 RotationStep next_rotation_step(const RotationState& state, const RotationRules& rules,
@@ -104,8 +127,8 @@ RotationStep next_rotation_step(const RotationState& state, const RotationRules&
     std::vector<std::string> wanted;
     for (const std::string& bundle : *state.bundles) {
       std::string text = authority;
-      if (!settled)
-        for (const std::string& other : others(bundle, authority, now)) text += other;
+      for (const std::string& other : others(bundle, authority, now))
+        if (!settled || anyone_serves(state, other, now)) text += other;
       wanted.push_back(std::move(text));
     }
     if (wanted != *state.bundles)

@@ -24,10 +24,16 @@ struct RotationRules {
   /// A leaf is renewed when it has less than this left; an authority when it has less than this and
   /// the life of a leaf.
   std::int64_t renew_before = 30 * kSecondsPerDay;
-  /// So long after the first leaf of a new authority the ones before stay in the caBundle: longer
-  /// than kubelet takes to bring a Secret to every replica (two minutes or so) and the replica to
-  /// read it (ten seconds).
+  /// At least so long after the first leaf of a new authority the ones before stay in the caBundle:
+  /// longer than kubelet takes to bring a Secret to every replica (two minutes or so) and the
+  /// replica to read it (ten seconds).
   std::int64_t overlap = 3600;
+};
+
+/// What a replica was seen to serve.
+struct ServedChain {
+  std::string replica;  ///< HOST:PORT
+  std::string chain;    ///< PEM, the leaf first
 };
 
 /// Everything as it stands. Empty texts: it is not there.
@@ -37,6 +43,9 @@ struct RotationState {
   std::string leaf_authority;  ///< the `ca.crt` beside the leaf
   /// The caBundle of each webhook, as PEM; absent: there is no webhook configuration.
   std::optional<std::vector<std::string>> bundles;
+  /// By the replicas that could be asked. Of concern once the time of `overlap_ends` has come: an
+  /// authority stays as long as one of them serves a leaf of it.
+  std::vector<ServedChain> served = {};
 };
 
 /// What is to be replaced though it is good: the one of the moment, and only that.
@@ -64,8 +73,12 @@ struct RotationStep {
 [[nodiscard]] Result<IssuedPair> new_leaf(const IssuedPair& authority, const RotationRules& rules,
                                           std::int64_t now);
 
-/// When the authorities before may leave the caBundle, if some are still in it.
+/// When the authorities before may leave the caBundle at the earliest, if some are still in it.
 [[nodiscard]] std::optional<std::int64_t> overlap_ends(const RotationState& state,
                                                        const RotationRules& rules);
+
+/// The replicas that serve a leaf of one of the authorities before that are still in a caBundle.
+[[nodiscard]] std::vector<std::string> replicas_behind(const RotationState& state,
+                                                       std::int64_t now);
 
 }  // namespace rayhook

@@ -16,6 +16,35 @@ std::unexpected<Error> refused(const std::string& what, const KubeAnswer& answer
   return fail(Errc::unreachable, what + ": the API server says: " + words_of(answer));
 }
 
+/// The array of that name; an empty one if there is none.
+const Json& list_member(const Json& map, std::string_view key) {
+  static const Json none = Json::array();
+  const Json* found = member(map, key);
+  return found && found->is_array() ? *found : none;
+}
+
+/// The number of the port that reviews come to; empty: there is none.
+std::string review_port(const Json& slice) {
+  const Json& ports = list_member(slice, "ports");
+  for (const Json& port : ports) {
+    const Json* number = member(port, "port");
+    if (number && number->is_number_unsigned() &&
+        (ports.size() == 1 || text_member(port, "name") == "https"))
+      return std::to_string(number->get<std::uint64_t>());
+  }
+  return {};
+}
+
+/// Whether the API server's calls may go there.
+bool called(const Json& endpoint) {
+  const Json* conditions = member(endpoint, "conditions");
+  const auto is = [&](std::string_view key, bool unsaid) {
+    const Json* found = conditions ? member(*conditions, key) : nullptr;
+    return found && found->is_boolean() ? found->get<bool>() : unsaid;
+  };
+  return is("ready", true) || is("serving", false);
+}
+
 }  // namespace
 
 std::string CertsPlace::server_name() const { return service + "." + name_space + ".svc"; }
@@ -106,6 +135,31 @@ Result<std::optional<StoredConfiguration>> CertsCluster::configuration() {
     const Json* client = member(webhook, "clientConfig");
     out.webhooks.push_back(text_member(webhook, "name"));
     out.bundles.push_back(client ? from_base64(text_member(*client, "caBundle")).value_or("") : "");
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> CertsCluster::replicas() {
+  const CertsPlace& place = state_->place;
+  const Result<std::optional<Json>> slices = state_->api->get(
+      "EndpointSlices of Service " + place.name_space + "/" + place.service,
+      "/apis/discovery.k8s.io/v1/namespaces/" + place.name_space +
+          "/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3D" + place.service);
+  if (!slices) return std::unexpected(slices.error());
+  std::vector<std::string> out;
+  if (!*slices) return out;
+  for (const Json& slice : list_member(**slices, "items")) {
+    const std::string port = review_port(slice);
+    if (port.empty()) continue;
+    for (const Json& endpoint : list_member(slice, "endpoints")) {
+      if (!called(endpoint)) continue;
+      // All addresses of an endpoint are the same pod.
+      const Json& addresses = list_member(endpoint, "addresses");
+      const auto* host = addresses.empty() ? nullptr : addresses[0].get_ptr<const std::string*>();
+      if (!host) continue;
+      const bool six = host->find(':') != std::string::npos;
+      out.push_back((six ? "[" + *host + "]" : *host) + ":" + port);
+    }
   }
   return out;
 }

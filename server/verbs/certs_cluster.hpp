@@ -65,6 +65,11 @@ class CertsCluster {
   /// Empty if there is no such configuration.
   [[nodiscard]] Result<std::optional<StoredConfiguration>> configuration();
 
+  /// HOST:PORT of each replica that the API server may call: the endpoints of the Service that are
+  /// ready or still serve, at the port named `https` (or the only one). Source:
+  /// k8s.io/api/discovery/v1/types.go (EndpointConditions: a `ready` that is absent means yes).
+  [[nodiscard]] Result<std::vector<std::string>> replicas();
+
   /// Creates the Secret, or changes these texts of the one that was read and leaves the rest of it.
   /// False: somebody else was faster, nothing was written.
   [[nodiscard]] Result<bool> write_secret(const std::string& name,

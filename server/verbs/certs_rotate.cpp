@@ -10,6 +10,7 @@
 #include "certs/certificate.hpp"
 #include "certs/rotation.hpp"
 #include "certs_cluster.hpp"
+#include "served_chain.hpp"
 #include "verb_io.hpp"
 
 namespace rayhook {
@@ -52,6 +53,7 @@ class Rotation {
   using Kind = RotationStep::Kind;
 
   [[nodiscard]] Result<Pass> read();
+  [[nodiscard]] Result<void> ask_replicas(RotationState& state);
   [[nodiscard]] Result<bool> act(const Pass& pass, const RotationStep& step);
   [[nodiscard]] Result<bool> renew_authority(const Pass& pass, const RotationStep& step);
   [[nodiscard]] Result<bool> renew_leaf(const Pass& pass, const RotationStep& step);
@@ -97,10 +99,28 @@ Result<Pass> Rotation::read() {
   return pass;
 }
 
+/// What is served, if a CA could leave the caBundle now. Who cannot be asked (from outside the
+/// cluster, nobody can) goes by the clock: silence must not keep a CA trusted for years.
+Result<void> Rotation::ask_replicas(RotationState& state) {
+  const auto until = overlap_ends(state, rules_);
+  if (!until || *until > std::time(nullptr)) return {};
+  const Result<std::vector<std::string>> replicas = cluster_.replicas();
+  if (!replicas) return std::unexpected(replicas.error());
+  for (const std::string& replica : *replicas) {
+    Result<std::string> chain = served_chain(replica, rules_.names.front());
+    if (chain)
+      state.served.push_back({replica, std::move(*chain)});
+    else
+      say("replica " + chain.error().what + "; for it the overlap goes by the clock");
+  }
+  return {};
+}
+
 Result<void> Rotation::run() {
   for (int i = 0; i < kMostPasses; ++i) {
-    const Result<Pass> pass = read();
+    Result<Pass> pass = read();
     if (!pass) return std::unexpected(pass.error());
+    if (const auto asked = ask_replicas(pass->state); !asked) return asked;
     if (first_) {  // what another run replaces in the meantime need not be replaced again
       if (options_.force == "ca") force_.authority = pass->state.authority.certificate;
       if (options_.force == "leaf") force_.leaf = pass->state.leaf.certificate;
@@ -164,7 +184,11 @@ Result<void> Rotation::finish(const Pass& pass) const {
   };
   std::string line = "all is well: certificate until " + ends(pass.state.leaf.certificate) +
                      ", CA until " + ends(pass.state.authority.certificate);
-  if (const auto until = overlap_ends(pass.state, rules_))
+  if (const auto behind = replicas_behind(pass.state, std::time(nullptr)); !behind.empty()) {
+    line += "; the CA before stays in the caBundle, since a certificate of it is still served by";
+    for (const std::string& replica : behind) line += " " + replica;
+    line += " (kubelet brings the new one within two minutes or so; then run this again)";
+  } else if (const auto until = overlap_ends(pass.state, rules_))
     line += "; the CA before stays in the caBundle until a run after " + utc(*until);
   if (!pass.configuration)
     return fail(Errc::bad_config,
@@ -213,8 +237,10 @@ void add_certs_rotate(CLI::App& certs, std::function<int()>& run) {
   verb.add_option("--renew-before-days", options->renew_days, "How long before its end to renew")
       ->capture_default_str()
       ->check(CLI::Range(1, 800));
-  verb.add_option("--overlap", options->overlap_seconds,
-                  "How long the CA before stays in the caBundle after a new one has signed")
+  verb.add_option(
+          "--overlap", options->overlap_seconds,
+          "How long the CA before stays in the caBundle after a new one has signed, at least; "
+          "and as long as a replica serves a certificate of it")
       ->type_name("SECONDS")
       ->capture_default_str()
       ->check(CLI::Range(0, 30 * 86400));

@@ -12,6 +12,7 @@ import time
 import urllib.parse
 import urllib.request
 
+import pages
 import rays
 import yaml
 from api import Api, Refused
@@ -163,9 +164,16 @@ class Installation(Scenarios):
         def leaf():
             return self.plane.get("secret", "rayhook-tls", "-n", NAMESPACE)["data"]["tls.crt"]
         before = leaf()
-        done = subprocess.run([self.arguments.rayhook, "certs", "rotate", "--kubeconfig", self.plane.admin, "--force", "ca", "--settle", "5"],
-                              capture_output=True, text=True)
-        expect(done.returncode == 0, f"certs rotate: {done.stderr}")
+
+        def rotate(*arguments):
+            done = subprocess.run([self.arguments.rayhook, "certs", "rotate", "--kubeconfig", self.plane.admin, *arguments], capture_output=True, text=True)
+            expect(done.returncode == 0, f"certs rotate: {done.stderr}")
+            return done.stdout
+
+        def trusted():
+            [hook, *_] = self.plane.get("mutatingwebhookconfiguration", "rayhook")["webhooks"]
+            return base64.b64decode(hook["clientConfig"]["caBundle"]).count(b"BEGIN CERTIFICATE")
+        rotate("--force", "ca", "--settle", "5")
         after = base64.b64decode(leaf())
         expect(base64.b64encode(after).decode() != before, "the leaf is the same")
         path = os.path.join(self.directory, "leaf.pem")
@@ -177,8 +185,17 @@ class Installation(Scenarios):
             shown = subprocess.run(f"openssl s_client -connect {address}:8443 </dev/null 2>/dev/null | openssl x509 -noout -serial",
                                    shell=True, capture_output=True, text=True)
             return shown.stdout.strip().lower()
+        said = rotate("--overlap", "0")
         # Kubelet brings a changed Secret into its pods within a minute or so.
+        if not all(served(address) == wanted for address in self.replicas()):
+            expect(trusted() == 2, f"a replica serves a certificate of the CA before, which is trusted no more: {said}")
         wait_until("all replicas serve the new certificate", lambda: all(served(address) == wanted for address in self.replicas()), 150, 1)
+        # By the page's command: in the cluster, with the rights of the account.
+        done = self.plane.shell(pages.block("certificates.md", "certs-now"))
+        expect(done.returncode == 0, f"the command of docs/certificates.md: {done.stderr}")
+        self.plane.kubectl("wait", "--for=condition=complete", "job/certs-now", "-n", NAMESPACE, "--timeout=60s")
+        said = self.plane.kubectl("logs", "job/certs-now", "-n", NAMESPACE)[0]
+        expect(trusted() == 1 and "cannot be asked" not in said, f"every replica serves the new certificate, and {trusted()} CAs are trusted: {said}")
 
     def creations(self, namespace):
         return Creations(self.plane, namespace)

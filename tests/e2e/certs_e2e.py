@@ -35,6 +35,7 @@ def rights(namespace, configuration):
     return [
         {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": metadata, "rules": [
             {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+            {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]},
             {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["rayhook-tls", "rayhook-ca"], "verbs": ["get", "update"]}]},
         {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": metadata, "subjects": [subject],
          "roleRef": {"apiGroup": group, "kind": "Role", "name": "rayhook-certs"}},
@@ -130,6 +131,32 @@ class Rotate(unittest.TestCase):
             self.assertTrue(self.verified(leaf["tls.crt"], bundle))
         self.assertIn("ok: ", self.certs("check"))
 
+    # ---- a replica
+
+    def mount(self):
+        folder = os.path.join(self.directory, f"{self.namespace}-mount")
+        os.mkdir(folder)
+        return folder
+
+    def bring(self, mount):
+        """What kubelet does some time after a Secret has changed."""
+        for name, text in self.secret().items():
+            with open(os.path.join(mount, name + ".new"), "w") as file:
+                file.write(text)
+            os.rename(os.path.join(mount, name + ".new"), os.path.join(mount, name))
+
+    def serve(self, mount, port, ops, *more):
+        server = Process(f"rayhook-{self.namespace}", [
+            self.program, "serve", "--listen", f"127.0.0.1:{port}", "--ops-listen", f"127.0.0.1:{ops}", "--lookup", "none",
+            "--tls-cert", os.path.join(mount, "tls.crt"), "--tls-key", os.path.join(mount, "tls.key"), *more], self.directory)
+        self.addCleanup(server.stop)
+        return server
+
+    def served_serial(self, port):
+        """Empty while nothing is served."""
+        shown = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{port}"], input="", capture_output=True, text=True)
+        return openssl("x509", "-noout", "-serial", stdin=shown.stdout) if "BEGIN CERTIFICATE" in shown.stdout else ""
+
     # ---- the ordinary life
 
     def test_install(self):
@@ -202,6 +229,41 @@ class Rotate(unittest.TestCase):
         self.assertIn("only the CA of the certificate is needed", self.rotate("--overlap", "0"))
         self.assert_good(authorities=1)
         self.assertEqual(self.secret(), after)
+
+    def slice(self, name, port, **conditions):
+        """An EndpointSlice of Rayhook's Service: of names, since one of IP addresses may not say loopback."""
+        self.apply({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "FQDN",
+                    "metadata": {"name": name, "namespace": self.namespace, "labels": {"kubernetes.io/service-name": "rayhook"}},
+                    "ports": [{"name": "ops", "port": 1}, {"name": "https", "port": port}],
+                    "endpoints": [{"addresses": ["127.0.0.1"], "conditions": conditions}]})
+
+    def test_an_overlap_lasts_until_every_replica_serves_the_new_leaf(self):
+        self.configure()
+        self.rotate()
+        port, closed, *more = free_ports(4)
+        mount = self.mount()
+        self.bring(mount)
+        self.serve(mount, port, more[0], "--tls-name", f"rayhook.{self.namespace}.svc")
+        self.slice("replica", port, ready=True)
+        self.slice("gone", more[1], ready=False, serving=False, terminating=True)
+        self.rotate("--force", "ca")
+        said = self.rotate("--overlap", "0")
+        self.assertIn(f"a certificate of it is still served by 127.0.0.1:{port} (", said)
+        self.assert_good(authorities=2)
+        self.plane.kubectl("delete", "rolebinding", "rayhook-certs", "-n", self.namespace)
+        self.assertIn("forbidden", self.rotate("--overlap", "0", code=1))
+        self.apply(*rights(self.namespace, self.namespace))
+        self.slice("unreachable", closed)
+        self.bring(mount)
+        address = ("--connect", f"127.0.0.1:{port}", "--name", f"rayhook.{self.namespace}.svc")
+        serial = openssl("x509", "-noout", "-serial", stdin=self.secret()["tls.crt"])
+        wait_until("the new certificate is served", lambda: self.served_serial(port) == serial, 30)
+        said = self.rotate("--overlap", "0")
+        self.assertIn(f"replica 127.0.0.1:{closed} cannot be asked: Connection refused; for it the overlap goes by the clock\n", said)
+        self.assertNotIn(f":{more[1]}", said, "nobody asks an endpoint that is not called")
+        self.assertIn("only the CA of the certificate is needed", said)
+        self.assert_good(authorities=1)
+        self.assertIn("ok: ", self.certs("check", *address))
 
     def test_a_ca_that_ends(self):
         self.configure()
@@ -362,21 +424,9 @@ class Rotate(unittest.TestCase):
         self.configure(webhook("served.rayhook.e2e", self.namespace, "Fail", url=f"https://127.0.0.1:{port}/mutate"))
         extra = ("--extra-name", "127.0.0.1")
         self.rotate(*extra)
-        mount = os.path.join(self.directory, "mount")
-        os.mkdir(mount)
-
-        def bring():
-            """What kubelet does some time after a Secret has changed."""
-            for name, text in self.secret().items():
-                with open(os.path.join(mount, name + ".new"), "w") as file:
-                    file.write(text)
-                os.rename(os.path.join(mount, name + ".new"), os.path.join(mount, name))
-        bring()
-        server = Process("rayhook-served", [
-            self.program, "serve", "--listen", f"127.0.0.1:{port}", "--ops-listen", f"127.0.0.1:{ops}", "--lookup", "none",
-            "--tls-cert", os.path.join(mount, "tls.crt"), "--tls-key", os.path.join(mount, "tls.key"), "--tls-name", "127.0.0.1",
-            "--max-connection-age", "1"], self.directory)
-        self.addCleanup(server.stop)
+        mount = self.mount()
+        self.bring(mount)
+        server = self.serve(mount, port, ops, "--tls-name", "127.0.0.1", "--max-connection-age", "1")
         service = json.dumps({"apiVersion": "v1", "kind": "Service", "metadata": {"generateName": "ray-head-"}, "spec": {
             "selector": {"app": "ray-head"}, "ports": [{"name": "gcs-server", "port": 6379}]}})
 
@@ -408,7 +458,7 @@ class Rotate(unittest.TestCase):
                 some_more()  # with the certificate from before
                 address = ("--connect", f"127.0.0.1:{port}", "--name", "127.0.0.1")
                 self.assertIn("ok: the certificate that", self.certs("check", *address))
-                bring()
+                self.bring(mount)
                 wait_until("it is loaded", lambda: loads() >= number, 30)
                 some_more()
                 self.rotate("--overlap", "0", *extra)

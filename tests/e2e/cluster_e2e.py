@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A cluster that was there before Rayhook, looked at by an auditing Rayhook first, then migrated as docs/migration.md
-says; after that two replicas answer alike, follow what is done to Services within a second, and take no variable away."""
+says; after that two replicas answer alike, follow what is done to Services within a second, know what other versions
+stored, and take no variable away."""
 
 import copy
 import json
@@ -269,6 +270,36 @@ class Cluster(Replicas):
         self.api.merge("services", space, "ray-head", {"spec": {"type": "NodePort"}})
         self.follow("made a NodePort", space, pod, "service-left")
 
+    # ---- upgrade, and back
+
+    def objects_of_other_versions(self):
+        """What each version has stored is this one's own: known, cared for, and left as it is. And what this one stores
+        has the same in it, so that the other version finds its own after a roll-back."""
+        folder = os.path.join(HERE, "stored")
+        for number, name in enumerate(sorted(os.listdir(folder))):
+            with open(os.path.join(folder, name)) as file:
+                service, *pods = yaml.safe_load_all(file)
+            # Rayhook is not asked here: they are stored as they stand.
+            theirs, ours = self.api.namespace(f"theirs-{number}", {"rayhook/mode": "ignore"}), self.api.namespace(f"ours-{number}")
+            for document in (service, *pods):
+                self.api.create(document, theirs)
+            plain = [workload("Pod", f"{spelling}-reader", reader(spelling=spelling)) for spelling in ("shell", "kubelet", "environment", "code")]
+            plain.append(workload("Pod", "silent", {"containers": [{"name": "main", "image": "example/app:1", "command": ["python", "/app/main.py"]}]}))
+            made = self.api.create(head_service(), ours)
+            for field in ("clusterIP", "publishNotReadyAddresses"):
+                expect(made["spec"].get(field) == service["spec"][field], f"{name}: {field} is {made['spec'].get(field)}")
+            expect(annotations(made).get("rayhook/converted") == annotations(service)["rayhook/converted"], f"{name}: {annotations(made)}")
+            for document, other in zip(plain, pods, strict=True):
+                title = other["metadata"]["name"]
+                self.follow(f"{name}, {title}: a new pod beside it", theirs, document, annotations(other)["rayhook/decision"].split("@")[0])
+                stored = self.api.get("pods", theirs, title)
+                answers = [replica.review({"apiVersion": "v1", "kind": "Pod", **stored}, theirs) for replica in self.replicas]
+                expect(not any(answer.get("patch") for answer in answers), f"{name}, {title}: changed again: {answers}")
+                pod = self.api.create(document, ours)
+                for now, was in zip(pod["spec"]["containers"], other["spec"]["containers"], strict=True):
+                    same = all(now.get(field) == was.get(field) for field in ("command", "args", "env"))
+                    expect(same, f"{name}, {title}: {was} is now {now}")
+
     # ---- Events
 
     def events(self, namespace):
@@ -365,6 +396,7 @@ class Cluster(Replicas):
         self.scenario("migration as docs/migration.md says", self.migration)
         self.scenario("what is done to a Service is followed within a second by both replicas", self.followed)
         self.scenario("the same for one that was stored with an IP", self.stored_with_an_ip)
+        self.scenario("what other versions have stored is known and left, and stored alike", self.objects_of_other_versions)
         self.scenario("decisions are told as Events, to those who may be told", self.told_as_events)
         self.scenario("no variable that kubelet would have given is missing", self.nothing_is_taken)
 

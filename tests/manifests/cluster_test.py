@@ -203,6 +203,7 @@ class Suite:
             expect(done.returncode == 0, f"rayhook {' '.join(container['args'])}: {done.stderr.strip()}")
         rotate()
         rotate("--force", "ca", "--settle", "0")
+        rotate("--overlap", "0")
         bundles = {h["clientConfig"].get("caBundle") for h in self.plane.get("mutatingwebhookconfiguration", "rayhook")["webhooks"]}
         expect(len(bundles) == 1 and all(bundles), f"caBundles: {bundles}")
         rotate()
@@ -361,12 +362,12 @@ class Suite:
         self.granted = {
             SERVER: {("get", "services", ""), ("list", "services", ""), ("watch", "services", ""), ("list", "pods", "")},
             CERTS: {(verb, "secrets", name) for verb in ("get", "update") for name in ("rayhook-tls", "rayhook-ca")}
-            | {("create", "secrets", "")} | {(verb, "mutatingwebhookconfigurations", "rayhook") for verb in ("get", "patch")},
+            | {("create", "secrets", ""), ("list", "endpointslices", "")} | {(verb, "mutatingwebhookconfigurations", "rayhook") for verb in ("get", "patch")},
         }
         verbs = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
         resources = {"": ("services", "pods", "secrets", "configmaps", "namespaces", "nodes", "events", "serviceaccounts", "endpoints"),
                      "apps": ("deployments",), "admissionregistration.k8s.io": ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
-                     "rbac.authorization.k8s.io": ("clusterroles",)}
+                     "rbac.authorization.k8s.io": ("clusterroles",), "discovery.k8s.io": ("endpointslices",)}
         reviews = []
         for user in (SERVER, CERTS):
             for group, names in resources.items():
@@ -383,7 +384,7 @@ class Suite:
             allowed = connection("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
             rights = self.granted[user]
             # A Role's rights end at its namespace; a right without a name is for all names.
-            wanted = ((verb, resource, "") in rights or (verb, resource, name) in rights) and (resource != "secrets" or namespace == NAMESPACE)
+            wanted = ((verb, resource, "") in rights or (verb, resource, name) in rights) and (resource not in ("secrets", "endpointslices") or namespace == NAMESPACE)
             expect(allowed == wanted, f"{user} {'may' if allowed else 'may not'} {verb} {resource} {name!r} in {namespace!r}")
 
     def plane_connection(self):

@@ -136,6 +136,48 @@ TEST_F(RotationTest, ANewAuthorityOverlaps) {
   EXPECT_FALSE(overlap_ends(state_, rules_));
 }
 
+TEST_F(RotationTest, AnAuthorityStaysWhileAReplicaServesALeafOfIt) {
+  run();
+  const std::string old = state_.leaf.certificate;
+  run({state_.authority.certificate, {}});
+  now_ += rules_.overlap;
+  state_.served = {{"a:1", state_.leaf.certificate}, {"b:1", old}};
+  EXPECT_EQ(run(), std::vector<Kind>{});
+  EXPECT_EQ(bundle_size(), 2U);
+  EXPECT_EQ(replicas_behind(state_, now_), std::vector<std::string>{"b:1"});
+  state_.served[1].chain = state_.leaf.certificate;
+  EXPECT_EQ(replicas_behind(state_, now_), std::vector<std::string>{});
+  EXPECT_EQ(run(), std::vector{Kind::write_bundles});
+  EXPECT_EQ(bundle_size(), 1U);
+}
+
+TEST_F(RotationTest, OnlyTheAuthorityOfWhatIsServedStays) {
+  run();
+  run({state_.authority.certificate, {}});
+  const std::string between = state_.authority.certificate;
+  served_ = state_.leaf;
+  run({between, {}});
+  now_ += rules_.overlap;
+  state_.served = {{"a:1", served_.certificate}};
+  EXPECT_EQ(run(), std::vector{Kind::write_bundles});
+  EXPECT_EQ(state_.bundles->front(), state_.authority.certificate + between);
+}
+
+TEST_F(RotationTest, WhatNoAuthorityOfTheBundleHasSignedKeepsNone) {
+  run();
+  const IssuedPair old = state_.authority;
+  run({old.certificate, {}});
+  now_ += rules_.overlap;
+  const IssuedPair ended = must(issue_leaf(old, rules_.names, {now_ - 2 * kDay, now_ - kDay}));
+  state_.served = {{"a:1", ""},
+                   {"b:1", "nonsense"},
+                   {"c:1", leaf(authority("foreign"), rules_.names).certificate},
+                   {"d:1", ended.certificate}};
+  EXPECT_EQ(replicas_behind(state_, now_), std::vector<std::string>{});
+  run();
+  EXPECT_EQ(bundle_size(), 1U);
+}
+
 TEST_F(RotationTest, SeveralNewAuthoritiesInOneOverlap) {
   run();
   served_ = state_.leaf;
