@@ -55,9 +55,10 @@ ServiceAnswer read_service_answer(std::string_view ns, std::string_view name,
 /// A GET that is under way or waits its turn, and the coroutines that wait for it.
 struct ServiceGets::Flight {
   std::string key, ns, name;
-  TimePoint deadline;
-  ServiceFact fact;  // unknown until done
+  TimePoint deadline;  // the latest of all that wait; once it is under way, later ones do not count
+  ServiceFact fact;    // unknown until done
   bool done = false;
+  bool ran_out = false;   // of time, so that nothing was learned
   bool remember = false;  // someone other than a dry run has asked
   std::vector<std::shared_ptr<Timer>> waiters;
 };
@@ -76,17 +77,32 @@ ServiceGets::~ServiceGets() = default;
 Task<ServiceFact> ServiceGets::get(Wanted wanted) {
   if (!is_dns_label(wanted.ns) || !is_dns_label(wanted.name))
     co_return unknown_service(wanted.name);
+  for (;;) {
+    const std::shared_ptr<Flight> flight = join(wanted);
+    if (!flight) co_return unknown_service(wanted.name);
+    const auto timer = std::make_shared<Timer>(executor_, wanted.deadline);
+    flight->waiters.push_back(timer);
+    while (!flight->done && clock_.now() < wanted.deadline) co_await wait(*timer);
+    std::erase(flight->waiters, timer);
+    if (!flight->done) metrics_.lookup(LookupResult::late);
+    // One that was under way ends with the time of those who had begun it.
+    if (!flight->ran_out || clock_.now() >= wanted.deadline) co_return flight->fact;
+  }
+}
+
+/// The flight for that name, a new one if there is none; null if there may be no more of them.
+std::shared_ptr<ServiceGets::Flight> ServiceGets::join(const Wanted& wanted) {
   std::string key = wanted.ns + "/" + wanted.name;
   std::shared_ptr<Flight> flight;
   if (const auto found = flights_.find(key); found != flights_.end()) {
     flight = found->second;
   } else if (waiting_.size() >= kWaiting) {
     metrics_.lookup(LookupResult::busy);
-    co_return unknown_service(wanted.name);
+    return nullptr;
   } else if (!rate_.take(clock_.now())) {
     metrics_.lookup(LookupResult::busy);
     say(wanted.ns, wanted.name, "more look-ups a second than one replica makes");
-    co_return unknown_service(wanted.name);
+    return nullptr;
   } else {
     flight = std::make_shared<Flight>();
     flight->ns = wanted.ns;
@@ -99,12 +115,7 @@ Task<ServiceFact> ServiceGets::get(Wanted wanted) {
   flight->remember = flight->remember || wanted.remember;
   flight->deadline = std::max(flight->deadline, wanted.deadline);
   start_next();
-  const auto timer = std::make_shared<Timer>(executor_, wanted.deadline);
-  flight->waiters.push_back(timer);
-  while (!flight->done && clock_.now() < wanted.deadline) co_await wait(*timer);
-  std::erase(flight->waiters, timer);
-  if (!flight->done) metrics_.lookup(LookupResult::late);
-  co_return flight->fact;
+  return flight;
 }
 
 void ServiceGets::start_next() {
@@ -119,13 +130,15 @@ void ServiceGets::start_next() {
 Task<void> ServiceGets::fly(std::shared_ptr<Flight> flight) {
   ServiceAnswer answer;
   answer.fact.name = flight->name;
+  const TimePoint until = flight->deadline;
   try {
     std::string path = "/api/v1/namespaces/" + flight->ns + "/services/" + flight->name;
-    const Result<KubeAnswer> got = co_await client_.get(std::move(path), flight->deadline);
+    const Result<KubeAnswer> got = co_await client_.get(std::move(path), until);
     answer = read_service_answer(flight->ns, flight->name, got);
   } catch (const std::exception& error) {
     answer.trouble = error.what();
   }
+  flight->ran_out = !answer.trouble.empty() && clock_.now() >= until;
   land(*flight, answer);
 }
 

@@ -24,7 +24,8 @@ struct ServiceAnswer {
 [[nodiscard]] ServiceAnswer read_service_answer(std::string_view ns, std::string_view name,
                                                 const Result<KubeAnswer>& answer);
 
-/// GETs of single Services. Those for the same name are shared; at most kActive run at once and
+/// GETs of single Services. Those for the same name are shared, and asked anew for whoever has more
+/// time than the one that is under way; at most kActive run at once and
 /// kWaiting wait their turn, more are *unknown*, as is what would be more than kASecond: whoever
 /// makes up names and sends reviews of their own has the API server asked no more often. Whatever
 /// is not a clear answer is *unknown*, counted, and logged now and then. Lives on one thread; not
@@ -55,6 +56,7 @@ class ServiceGets {
  private:
   struct Flight;
 
+  [[nodiscard]] std::shared_ptr<Flight> join(const Wanted& wanted);
   void start_next();
   [[nodiscard]] Task<void> fly(std::shared_ptr<Flight> flight);
   void land(Flight& flight, const ServiceAnswer& answer);

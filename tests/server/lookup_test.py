@@ -106,6 +106,18 @@ class ClusterLookup(ClusterTest):
         self.assertEqual(rayhook.metric("rayhook_in_flight_reviews "), 0)
         rayhook.wait_for(msg="a Service could not be looked up")
 
+    def test_whoever_joins_a_get_has_a_time_of_its_own(self):
+        """A review with little time began the GET; it ends with that, and is made anew for the other."""
+        answers = [None, stored_service("ray-head", True)]
+        rayhook = self.serve(lambda path, headers: answers.pop(0))
+        with rayhook.connect() as hasty, rayhook.connect() as patient:
+            hasty.send(harness.request(reader(), path="/mutate?timeout=1s"))
+            harness.wait_until(lambda: self.api.requests)
+            patient.send(harness.request(reader(), path="/mutate?timeout=20s"))
+            reasons = [client.answer().json["response"]["auditAnnotations"]["reason"] for client in (hasty, patient)]
+        self.assertEqual(reasons, ["service-unknown", "rewritten"])
+        self.assertEqual(len(self.api.requests), 2)
+
     def test_others_are_served_meanwhile(self):
         rayhook = self.serve(lambda path, headers: None)
         with rayhook.connect() as other:
