@@ -337,8 +337,8 @@ class Hold(ClusterTest):
 
     def test_half_of_the_reviews_time_at_most(self):
         begin = time.monotonic()
-        self.reason(worker(), path="/mutate?timeout=2s")
-        self.assertLess(time.monotonic() - begin, 1.6 * harness.SLOW)
+        self.reason(worker(), path="/mutate?timeout=1s")
+        self.assertLess(time.monotonic() - begin, 0.9 * harness.SLOW)
 
     def test_not_in_a_dry_run_nor_for_an_audit(self):
         begin = time.monotonic()
