@@ -108,9 +108,8 @@ std::unique_ptr<Link> KubeClient::State::new_link() {
 }
 
 std::string KubeClient::State::text_of(const KubeRequest& request) {
-  const bool v6 = access.host.find(':') != std::string::npos;
   std::string out = request.method + " " + access.path + request.path + " HTTP/1.1\r\nHost: ";
-  out += v6 ? "[" + access.host + "]" : access.host;
+  out += url_host(access.host);
   out += ":" + std::to_string(access.port);
   out += "\r\nAccept: application/json\r\nUser-Agent: rayhook/";
   out += kVersion;

@@ -185,6 +185,11 @@ Result<ClusterAccess> read_kubeconfig(const std::string& path) {
   return out;
 }
 
+std::string url_host(std::string_view host) {
+  const bool v6 = host.find(':') != std::string_view::npos;
+  return v6 ? "[" + std::string(host) + "]" : std::string(host);
+}
+
 Result<ClusterAccess> service_account_access(std::string_view host, std::string_view port,
                                              const std::string& folder) {
   if (host.empty() || port.empty())
@@ -192,9 +197,7 @@ Result<ClusterAccess> service_account_access(std::string_view host, std::string_
                 "no API server is known: this is no pod (KUBERNETES_SERVICE_HOST is not set); give "
                 "--kubeconfig");
   ClusterAccess out;
-  const std::string authority =
-      host.find(':') == std::string_view::npos ? std::string(host) : "[" + std::string(host) + "]";
-  if (!read_server("https://" + authority + ":" + std::string(port), out))
+  if (!read_server("https://" + url_host(host) + ":" + std::string(port), out))
     return fail(Errc::bad_config, "KUBERNETES_SERVICE_HOST or _PORT makes no sense");
   out.server_name = out.host;
   out.token_file = folder + "/token";

@@ -23,6 +23,9 @@ struct ClusterAccess {
   std::string token_file;
 };
 
+/// A host as URLs and Host fields have it: an IPv6 address in brackets.
+[[nodiscard]] std::string url_host(std::string_view host);
+
 /// Reads a kubeconfig's current context. Relative file names count from the kubeconfig's folder.
 /// Refused, with the reason: no verification (`insecure-skip-tls-verify`), plain http, programs
 /// (`exec`, `auth-provider`), basic authentication, proxies. Errors: Errc::bad_config, Errc::io.

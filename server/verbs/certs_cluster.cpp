@@ -16,13 +16,6 @@ std::unexpected<Error> refused(const std::string& what, const KubeAnswer& answer
   return fail(Errc::unreachable, what + ": the API server says: " + words_of(answer));
 }
 
-/// The array of that name; an empty one if there is none.
-const Json& list_member(const Json& map, std::string_view key) {
-  static const Json none = Json::array();
-  const Json* found = member(map, key);
-  return found && found->is_array() ? *found : none;
-}
-
 /// The number of the port that reviews come to; empty: there is none.
 std::string review_port(const Json& slice) {
   const Json& ports = list_member(slice, "ports");
@@ -129,9 +122,7 @@ Result<std::optional<StoredConfiguration>> CertsCluster::configuration() {
   StoredConfiguration out;
   if (const Json* metadata = member(**object, "metadata"))
     out.version = text_member(*metadata, "resourceVersion");
-  const Json* webhooks = member(**object, "webhooks");
-  if (!webhooks || !webhooks->is_array()) return out;
-  for (const Json& webhook : *webhooks) {
+  for (const Json& webhook : list_member(**object, "webhooks")) {
     const Json* client = member(webhook, "clientConfig");
     out.webhooks.push_back(text_member(webhook, "name"));
     out.bundles.push_back(client ? from_base64(text_member(*client, "caBundle")).value_or("") : "");
@@ -156,9 +147,7 @@ Result<std::vector<std::string>> CertsCluster::replicas() {
       // All addresses of an endpoint are the same pod.
       const Json& addresses = list_member(endpoint, "addresses");
       const auto* host = addresses.empty() ? nullptr : addresses[0].get_ptr<const std::string*>();
-      if (!host) continue;
-      const bool six = host->find(':') != std::string::npos;
-      out.push_back((six ? "[" + *host + "]" : *host) + ":" + port);
+      if (host) out.push_back(url_host(*host) + ":" + port);
     }
   }
   return out;

@@ -188,8 +188,9 @@ Result<void> Rotation::finish(const Pass& pass) const {
     line += "; the CA before stays in the caBundle, since a certificate of it is still served by";
     for (const std::string& replica : behind) line += " " + replica;
     line += " (kubelet brings the new one within two minutes or so; then run this again)";
-  } else if (const auto until = overlap_ends(pass.state, rules_))
+  } else if (const auto until = overlap_ends(pass.state, rules_)) {
     line += "; the CA before stays in the caBundle until a run after " + utc(*until);
+  }
   if (!pass.configuration)
     return fail(Errc::bad_config,
                 "the Secrets are good, but there is no MutatingWebhookConfiguration " +

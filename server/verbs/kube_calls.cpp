@@ -69,6 +69,12 @@ const Json* member(const Json& map, std::string_view key) {
   return found == map.end() ? nullptr : &*found;
 }
 
+const Json& list_member(const Json& map, std::string_view key) {
+  static const Json none = Json::array();
+  const Json* found = member(map, key);
+  return found && found->is_array() ? *found : none;
+}
+
 std::string text_member(const Json& map, std::string_view key) {
   const Json* value = member(map, key);
   const auto* text = value ? value->get_ptr<const std::string*>() : nullptr;

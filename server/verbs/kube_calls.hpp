@@ -45,6 +45,8 @@ inline constexpr const char* kWebhooksPath =
 
 /// The member of a JSON object; null if it is no object or has none.
 [[nodiscard]] const nlohmann::json* member(const nlohmann::json& map, std::string_view key);
+/// The same for an array; an empty one if it is none.
+[[nodiscard]] const nlohmann::json& list_member(const nlohmann::json& map, std::string_view key);
 /// The same for a text; empty if it is none.
 [[nodiscard]] std::string text_member(const nlohmann::json& map, std::string_view key);
 

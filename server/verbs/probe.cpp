@@ -134,9 +134,7 @@ std::string said(const Created& created) {
 
 /// Whether any webhook of the configuration may change something.
 bool may_change(const Json& configuration) {
-  const Json* webhooks = member(configuration, "webhooks");
-  if (!webhooks || !webhooks->is_array()) return false;
-  for (const Json& webhook : *webhooks)
+  for (const Json& webhook : list_member(configuration, "webhooks"))
     if (webhook.value(Json::json_pointer("/clientConfig/service/path"), "/mutate") != "/audit")
       return true;
   return false;

@@ -170,7 +170,9 @@ class Chart(unittest.TestCase):
             self.assertEqual(expressions[0]["values"], ["kube-system", "more", "default"])
             self.assertEqual(expressions[-1], {"key": "h", "operator": "Exists"})
         self.assertTrue(all(d["metadata"]["labels"].get("team") == "ray" for d in objects.values()))
-        self.assertEqual(objects["NetworkPolicy", "rayhook"]["spec"]["egress"][0], {"ports": [{"port": 16443}]})
+        self.assertEqual(objects["NetworkPolicy", "rayhook"]["spec"]["egress"], [{"ports": [{"port": 16443}]}, {
+            "to": [{"podSelector": {"matchLabels": {"app.kubernetes.io/name": "rayhook", "app.kubernetes.io/component": "webhook"}}}],
+            "ports": [{"port": "https"}]}])
         rules = objects["PrometheusRule", "rayhook"]
         self.assertEqual(rules["metadata"]["labels"]["release"], "prometheus")
         self.assertEqual(rules["spec"]["groups"][0]["rules"][0]["annotations"]["runbook_url"], "https://wiki.example/rayhook#rayhookdown")
