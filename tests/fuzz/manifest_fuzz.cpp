@@ -18,6 +18,14 @@ std::vector<PatchOp> some_patch(const OrderedJson& object) {
   return {{PatchOp::Kind::add, "/metadata/annotations", R"({"a/b":"x: y #z"})"}};
 }
 
+/// Without the order of members. What was merged (`<<`) comes after an object's own members, and a
+/// member of it that is changed becomes its own.
+std::vector<nlohmann::json> meaning(const std::vector<OrderedJson>& objects) {
+  std::vector<nlohmann::json> out;
+  for (const OrderedJson& one : objects) out.push_back(nlohmann::json::parse(one.dump()));
+  return out;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -41,6 +49,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string written = manifest->yaml(lost);
   Result<Manifest> again = Manifest::parse(written, "g.yaml");
   must(again.has_value());
-  must(again->json() == objects);  // what is written means what was meant
+  // What is written means what was meant.
+  must(again->json() == objects ||
+       (text.find("<<") != std::string::npos && meaning(again->json()) == meaning(objects)));
   return 0;
 }
